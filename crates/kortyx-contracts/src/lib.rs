@@ -1,0 +1,1 @@
+//! Questions and answers of Kortyx: kinds, typed contracts, JSON Schema, validation.

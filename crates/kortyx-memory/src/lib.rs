@@ -1,0 +1,1 @@
+//! The Kortyx store that lives in this process.

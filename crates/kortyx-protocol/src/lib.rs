@@ -1,0 +1,1 @@
+//! Wire types of Kortyx: messages, resume metadata, chunks, structured data, failures.

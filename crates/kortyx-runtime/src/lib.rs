@@ -1,0 +1,1 @@
+//! The Kortyx engine: workflow graph, node context, journal, replay, scheduler.

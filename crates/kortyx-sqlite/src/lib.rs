@@ -1,0 +1,1 @@
+//! The Kortyx store in an SQLite file.

@@ -1,0 +1,33 @@
+//! The Kortyx storage port: records, state transitions and the conformance suite.
+//!
+//! [`Store`] is the contract that every adapter keeps. Its operations are *state transitions*: each is atomic, each
+//! is one round trip, and no layer above reads, changes and writes back. Snapshots, questions and answers are opaque
+//! bytes to a store; it never edits them.
+
+mod clock;
+mod error;
+mod interrupt;
+mod port;
+mod run;
+mod session;
+mod signal;
+mod transition;
+
+pub use bytes::Bytes;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::{StoreError, StoreErrorKind};
+pub use interrupt::{
+    AnswerRecord, AskKey, InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, NewInterrupt, Receipt,
+    Reissue, Scalar, Scope,
+};
+pub use port::Store;
+pub use run::{Claimed, Driver, Lease, NewRun, RunRecord, RunRef, RunStatus, TerminalStatus, WorkflowPin};
+pub use session::{
+    CheckpointRecord, Fork, ForkOutcome, NewCheckpoint, Rollback, RollbackOutcome,
+};
+pub use signal::{Signal, Signals};
+pub use transition::{
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, ClaimRequest, Drive, ExpireRequest,
+    ExpiredBatch, Finish, Finished, NewAnswer, OpenRun, Park, Proof, Pruned, Record, Recorded, Refusal, Renewed,
+    Retention, Suspend, Suspended,
+};

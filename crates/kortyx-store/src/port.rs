@@ -1,0 +1,126 @@
+//! The storage port.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
+
+use crate::{
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, Claimed, ClaimRequest,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
+    InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    RollbackOutcome, RunRecord, Signals, StoreError, Suspend, Suspended,
+};
+
+/// A place where runs, questions and checkpoints live.
+///
+/// Every method that writes is one atomic transition: after an error nothing of it happened, and after a crash
+/// either all of it happened or nothing. Time is the store's clock. Writes under a [`Lease`] are refused with
+/// [`LeaseLost`](crate::StoreErrorKind::LeaseLost) when another was granted since or the run is terminal; a lease whose
+/// time ran out but that nobody took over still writes.
+///
+/// Ids are validated by their types. Payloads are kept byte for byte.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Atomically creates or upgrades the schema; idempotent, from any number of processes at once. Refuses a schema
+    /// newer than this code knows.
+    async fn setup(&self) -> Result<(), StoreError>;
+
+    /// The store's clock.
+    async fn now(&self) -> Result<Timestamp, StoreError>;
+
+    /// Atomically stores a new run with its first snapshot and grants its first lease. An existing id is refused with
+    /// [`AlreadyExists`](crate::StoreErrorKind::AlreadyExists).
+    async fn open(&self, request: OpenRun) -> Result<Lease, StoreError>;
+
+    /// Atomically appends journal entries, publishes and withdraws questions, and reads answers that the driver has
+    /// not seen. The lease stays as it is.
+    async fn record(&self, request: Record) -> Result<Recorded, StoreError>;
+
+    /// Atomically stores the snapshot, publishes and withdraws questions, appends the checkpoint and gives up the
+    /// lease; or, when answers above `answers_seen` exist, does nothing and returns them.
+    ///
+    /// A run that was asked to stop ends as cancelled instead. One left without an open question (all expired
+    /// meanwhile) ends as expired.
+    async fn suspend(&self, request: Suspend) -> Result<Suspended, StoreError>;
+
+    /// Atomically decides over answers to one run's questions: all or none. Accepts only pending, unexpired questions
+    /// and, when nobody holds a live lease and a driver is given, also grants the lease and returns what it needs.
+    ///
+    /// The accepted run is `running` from then on. A repeat of an accepted answer (equal bytes) is a duplicate. An
+    /// answer to a parked run is accepted, and its lease granted, as for a suspended one.
+    async fn answer(&self, request: AnswerRequest) -> Result<AnswerOutcome, StoreError>;
+
+    /// Atomically ends the run, closes its questions, appends the checkpoint and gives up the lease; or, when answers
+    /// above `answers_seen` exist, does nothing and returns them.
+    async fn finish(&self, request: Finish) -> Result<Finished, StoreError>;
+
+    /// Atomically sets the run aside: snapshot, entries, questions and answers stay, the lease is given up.
+    async fn park(&self, request: Park) -> Result<(), StoreError>;
+
+    /// Atomically extends the lease to `ttl` from now and reads what the driver has not seen: answers above
+    /// `answers_seen`, and a request to stop.
+    async fn renew(&self, lease: &Lease, ttl: Duration, answers_seen: u64) -> Result<Renewed, StoreError>;
+
+    /// Atomically gives up the lease; the run is an orphan that any worker may claim at once.
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError>;
+
+    /// Atomically grants leases on runs that should be driven and are not: `running` without a live lease, oldest
+    /// first; and, when asked, `parked` ones.
+    async fn claim_orphans(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Atomically, run by run: closes pending questions past their deadline. A default becomes an answer, and its run,
+    /// unless driven, is leased to the caller; a run left without an open question, an undelivered answer or a driver
+    /// ends as expired.
+    async fn expire_due(&self, request: ExpireRequest) -> Result<ExpiredBatch, StoreError>;
+
+    /// Atomically, run by run: ends a run that nobody drives and closes its questions, or asks its driver to stop.
+    /// Unknown runs, and runs outside the scope, yield nothing.
+    async fn cancel(&self, request: CancelRequest) -> Result<Vec<CancelOutcome>, StoreError>;
+
+    /// Reads a run.
+    async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Reads a question, whatever its status. One that is pending but past its deadline reads as `Expired`.
+    async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError>;
+
+    /// Reads a page of pending, unexpired questions through an index, oldest first. Refuses a query without session,
+    /// run or context with [`ScopeRequired`](crate::StoreErrorKind::ScopeRequired).
+    async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError>;
+
+    /// Atomically appends a checkpoint to a session, which is created when new.
+    async fn append_checkpoint(
+        &self,
+        session_id: &SessionId,
+        checkpoint: NewCheckpoint,
+    ) -> Result<CheckpointRecord, StoreError>;
+
+    /// Reads a session's newest checkpoint that is not abandoned.
+    async fn head(&self, session_id: &SessionId) -> Result<Option<CheckpointRecord>, StoreError>;
+
+    /// Reads a session's checkpoints in turn order, without abandoned ones.
+    async fn list_checkpoints(&self, session_id: &SessionId) -> Result<Vec<CheckpointRecord>, StoreError>;
+
+    /// Reads a checkpoint that is not abandoned.
+    async fn checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRecord>, StoreError>;
+
+    /// Atomically makes a checkpoint the head: later ones are abandoned, runs of the session that are not terminal are
+    /// cancelled with their pending questions superseded, and the checkpoint's open questions are open again, under new
+    /// ids, in a new run with its snapshot and their original deadlines. Rolling back to the head changes nothing.
+    async fn rollback(&self, request: Rollback) -> Result<RollbackOutcome, StoreError>;
+
+    /// Atomically starts a new session from a checkpoint, with a copy of its snapshot in a new run and its open
+    /// questions under new ids. The original is untouched.
+    async fn fork(&self, request: Fork) -> Result<ForkOutcome, StoreError>;
+
+    /// Atomically, in small batches: removes at most `limit` things that retention allows to go. Never an open question,
+    /// a run that is not terminal, or a session's head while the session lives.
+    async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError>;
+
+    /// Hints that something changed, from this process and, where the store can, from others. Any may be lost.
+    fn signals(&self) -> Signals;
+
+    /// Finishes what is under way and frees what the store holds. Later calls fail with
+    /// [`Closed`](crate::StoreErrorKind::Closed).
+    async fn close(&self);
+}

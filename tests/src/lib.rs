@@ -1,0 +1,1 @@
+//! Workspace-level tests of Kortyx: acceptance cases, wire compatibility, faults.

@@ -1,0 +1,3 @@
+//! Automation of this workspace.
+
+fn main() {}
