@@ -1,0 +1,177 @@
+//! Ids of runs, sessions, requests and checkpoints.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// The longest id, in bytes.
+pub(crate) const MAX_ID_BYTES: usize = 512;
+
+/// Why a text is not an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidId {
+    /// It is empty or holds only white space.
+    #[error("an id must not be blank")]
+    Blank,
+    /// It is longer than 512 bytes.
+    #[error("an id must have at most 512 bytes")]
+    TooLong,
+    /// It holds a control character, such as NUL or a line break.
+    #[error("an id must not hold control characters")]
+    Control,
+}
+
+/// The one rule for all ids and tokens.
+pub(crate) fn check(text: &str) -> Result<(), InvalidId> {
+    if text.len() > MAX_ID_BYTES {
+        return Err(InvalidId::TooLong);
+    }
+    if text.chars().any(char::is_control) {
+        return Err(InvalidId::Control);
+    }
+    if text.trim().is_empty() {
+        return Err(InvalidId::Blank);
+    }
+    Ok(())
+}
+
+/// `prefix` and a version 4 UUID (RFC 9562) of these random bytes.
+fn uuid(prefix: &str, random: [u8; 16]) -> Arc<str> {
+    let bits = u128::from_be_bytes(random);
+    let bits = bits & !(0xf << 76) | (0x4 << 76);
+    let bits = bits & !(0x3 << 62) | (0x2 << 62);
+    Arc::from(format!(
+        "{prefix}-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        bits >> 96,
+        bits >> 80 & 0xffff,
+        bits >> 64 & 0xffff,
+        bits >> 48 & 0xffff,
+        bits & 0xffff_ffff_ffff,
+    ))
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        ///
+        /// Not blank, at most 512 bytes, no control characters. Cheap to clone; prints as its text.
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// An id with this text, which is kept as it is.
+            pub fn new(text: impl AsRef<str> + Into<Arc<str>>) -> Result<Self, InvalidId> {
+                check(text.as_ref())?;
+                Ok(Self(text.into()))
+            }
+
+            #[doc = concat!("`", $prefix, "-` and a version 4 UUID made of these random bytes.")]
+            pub fn from_random(random: [u8; 16]) -> Self {
+                Self(uuid($prefix, random))
+            }
+
+            /// Its text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.0, f)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::new(String::deserialize(deserializer)?).map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+id!(
+    /// Names one execution of a workflow, from start to a terminal outcome.
+    RunId,
+    "run"
+);
+id!(
+    /// Names a conversation.
+    SessionId,
+    "session"
+);
+id!(
+    /// Names a question put to a person; public, unlike its token.
+    RequestId,
+    "human"
+);
+id!(
+    /// Names a state of a session that can be listed, rolled back to and forked.
+    CheckpointId,
+    "cp"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_random_id_has_its_prefix_and_a_version_4_uuid() {
+        assert_eq!(RunId::from_random([0xff; 16]).as_str(), "run-ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(SessionId::from_random([0; 16]).as_str(), "session-00000000-0000-4000-8000-000000000000");
+        assert_eq!(
+            RequestId::from_random([0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 1, 2, 3, 4, 5, 6, 7]).as_str(),
+            "human-01234567-89ab-4def-8001-020304050607"
+        );
+        assert!(CheckpointId::from_random([7; 16]).as_str().starts_with("cp-"));
+    }
+
+    #[test]
+    fn a_malformed_id_is_refused_with_the_rule_it_breaks() {
+        assert_eq!(RunId::new(""), Err(InvalidId::Blank));
+        assert_eq!(RunId::new(" \u{a0} "), Err(InvalidId::Blank));
+        assert_eq!(RunId::new("a\0b"), Err(InvalidId::Control));
+        assert_eq!(RunId::new("a\u{85}b"), Err(InvalidId::Control));
+        assert_eq!(RunId::new("x".repeat(513)), Err(InvalidId::TooLong));
+        assert_eq!(RunId::new("x".repeat(512)).unwrap().as_str().len(), 512);
+        assert_eq!("no\nlines".parse::<SessionId>(), Err(InvalidId::Control));
+        assert!(serde_json::from_str::<RunId>("\"\"").is_err());
+        assert!(serde_json::from_str::<RunId>("7").is_err());
+    }
+
+    #[test]
+    fn an_id_prints_and_travels_as_its_text() {
+        let id = SessionId::new("séance 1").unwrap();
+        assert_eq!(id.to_string(), "séance 1");
+        assert_eq!(format!("{id:?}"), "\"séance 1\"");
+        assert_eq!(serde_json::to_string(&id).unwrap(), "\"séance 1\"");
+        assert_eq!(serde_json::from_str::<SessionId>("\"séance 1\"").unwrap(), id);
+    }
+}

@@ -1,0 +1,107 @@
+//! JSON kept as text, so that nothing of it is lost.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::{Value, value::RawValue};
+
+use crate::json::{self, JsonError};
+
+/// One JSON value kept as its text, byte for byte; cheap to clone.
+///
+/// Numbers of any size survive, because nothing reads them before [`decode`](Self::decode) does. Two are equal when their
+/// texts are. Reads only from `serde_json`, and not from inside internally tagged enums.
+///
+/// ```
+/// use kortyx_protocol::RawJson;
+///
+/// let state = RawJson::of(&u128::MAX)?;
+/// assert_eq!(state.get(), "340282366920938463463374607431768211455");
+/// assert_eq!(state.decode::<u128>()?, u128::MAX);
+/// assert!(state.to_value().is_err(), "a `Value` would round it");
+/// # Ok::<(), kortyx_protocol::JsonError>(())
+/// ```
+#[derive(Clone)]
+pub struct RawJson(Arc<RawValue>);
+
+impl RawJson {
+    /// The JSON of this value. Refuses NaN and infinities with their path.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
+        Self::verbatim(json::to_string(value)?)
+    }
+
+    /// JSON from outside. Refuses what is not JSON, and integers outside `i64::MIN..=u64::MAX` with their path.
+    pub fn parse(text: impl Into<String>) -> Result<Self, JsonError> {
+        let raw = Self::verbatim(text.into())?;
+        json::refuse_inexact(raw.get())?;
+        Ok(raw)
+    }
+
+    fn verbatim(text: String) -> Result<Self, JsonError> {
+        RawValue::from_string(text).map(|raw| Self(raw.into())).map_err(|error| JsonError::of(&error))
+    }
+
+    /// `null`.
+    pub fn null() -> Self {
+        Self(RawValue::NULL.to_owned().into())
+    }
+
+    /// Its text.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        self.get() == "null"
+    }
+
+    /// Reads it as a `T`. A field that is a float takes an integer of any size, rounded; one that is a `u128` takes it
+    /// exactly.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
+        serde_json::from_str(self.get()).map_err(|error| JsonError::of(&error))
+    }
+
+    /// Reads it as a `Value`. Refuses integers that a `Value` would round, with their path.
+    pub fn to_value(&self) -> Result<Value, JsonError> {
+        json::from_str(self.get())
+    }
+}
+
+impl Default for RawJson {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+impl PartialEq for RawJson {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for RawJson {}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawJson({})", self.get())
+    }
+}
+
+impl fmt::Display for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(raw.into()))
+    }
+}
