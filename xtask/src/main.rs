@@ -1,3 +1,74 @@
-//! Automation of this workspace.
+//! Automation of this workspace: `cargo xtask test-matrix`, `cargo xtask layers`, `cargo xtask bench`.
 
-fn main() {}
+mod bench;
+mod console;
+mod error;
+mod features;
+mod layers;
+mod matrix;
+mod process;
+mod workspace;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Error;
+use crate::matrix::Tally;
+
+/// Automation of this workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the lanes of the test matrix and ends with the line `N passed, N failed, N skipped`.
+    TestMatrix {
+        /// Runs only this lane; may be given several times.
+        #[arg(long = "lane", value_name = "NAME")]
+        lanes: Vec<String>,
+        /// Prints the lanes and exits.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Proves that crates depend downwards only and stay within their dependency budgets.
+    Layers,
+    /// Runs the bench on the release build; arguments are the bench's own.
+    Bench {
+        /// Arguments of the bench.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::TestMatrix { list: true, .. } => {
+            matrix::list();
+            ExitCode::SUCCESS
+        }
+        Command::TestMatrix { lanes, list: false } => test_matrix(&lanes),
+        Command::Layers => layers::command().unwrap_or_else(|error| report(&error)),
+        Command::Bench { args } => bench::command(&args).unwrap_or_else(|error| report(&error)),
+    }
+}
+
+/// Whatever happens, the counts are the last line.
+fn test_matrix(lanes: &[String]) -> ExitCode {
+    let total = matrix::run(lanes).unwrap_or_else(|error| {
+        report(&error);
+        Tally::one_failed()
+    });
+    console::say(total);
+    if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn report(error: &Error) -> ExitCode {
+    console::complain(error);
+    ExitCode::FAILURE
+}

@@ -1,0 +1,190 @@
+//! The table of lanes.
+
+use crate::error::Error;
+use crate::workspace::{Member, Workspace};
+
+/// Checks and tests that run and count together.
+#[derive(Debug)]
+pub(super) struct Lane {
+    /// What `--lane` takes.
+    pub(super) name: &'static str,
+    /// What it proves.
+    pub(super) about: &'static str,
+    /// What it does, in order.
+    pub(super) steps: &'static [Step],
+}
+
+/// A part of a lane.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// A cargo command that passes or fails as a whole.
+    Check {
+        /// What it proves.
+        name: &'static str,
+        /// The command.
+        args: &'static [&'static str],
+        /// Its environment.
+        env: Env,
+    },
+    /// The layer rules; each passes or fails.
+    Layers,
+    /// Every feature set of every published crate; each passes or fails.
+    FeatureSets,
+    /// The examples in the documentation, counted one by one.
+    Doctests,
+    /// The tests of packages, counted one by one. All lanes share one build of them.
+    Tests {
+        /// Whose tests.
+        packages: Packages,
+        /// What tells them apart from other lanes' runs of the same tests.
+        env: Env,
+    },
+}
+
+/// Environment variables to set.
+pub(super) type Env = &'static [(&'static str, &'static str)];
+
+/// A choice of packages.
+#[derive(Debug)]
+pub(super) enum Packages {
+    /// These.
+    Named(&'static [&'static str]),
+    /// Every member of the workspace that no lane names, so that a new crate is tested from its first day.
+    Unnamed,
+}
+
+/// Every lane, the cheap ones first.
+///
+/// A store's lane is its crate's tests, then the workspace's tests on that store. One that needs a server starts it as
+/// a child of this process.
+pub(super) const LANES: &[Lane] = &[
+    Lane {
+        name: "lint",
+        about: "format and clippy",
+        steps: &[
+            Step::Check { name: "format", args: &["fmt", "--all", "--check"], env: &[] },
+            Step::Check {
+                name: "clippy",
+                args: &["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"],
+                env: &[],
+            },
+        ],
+    },
+    Lane {
+        name: "docs",
+        about: "documentation without warnings, and its examples",
+        steps: &[
+            Step::Check {
+                name: "documentation",
+                args: &["doc", "--workspace", "--no-deps"],
+                env: &[("RUSTDOCFLAGS", "--deny warnings")],
+            },
+            Step::Doctests,
+        ],
+    },
+    Lane { name: "layers", about: "arrows between crates and dependency budgets", steps: &[Step::Layers] },
+    Lane {
+        name: "features",
+        about: "each crate with no feature, each feature alone, the default and all",
+        steps: &[Step::FeatureSets],
+    },
+    Lane {
+        name: "unit",
+        about: "crates that need no store",
+        steps: &[Step::Tests { packages: Packages::Unnamed, env: &[] }],
+    },
+    Lane {
+        name: "memory",
+        about: "the store in this process, and the workspace's tests on it",
+        steps: &[
+            Step::Tests { packages: Packages::Named(&["kortyx-memory"]), env: &[] },
+            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "memory")] },
+        ],
+    },
+    Lane {
+        name: "sqlite",
+        about: "the store in a file, and the workspace's tests on it",
+        steps: &[
+            Step::Tests { packages: Packages::Named(&["kortyx-sqlite"]), env: &[] },
+            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "sqlite")] },
+        ],
+    },
+];
+
+impl Lane {
+    /// The packages whose tests this lane runs.
+    pub(super) fn tested<'a>(&self, workspace: &'a Workspace) -> Result<Vec<&'a Member>, Error> {
+        let mut tested = Vec::new();
+        for step in self.steps {
+            if let Step::Tests { packages, .. } = step {
+                tested.extend(packages.resolve(workspace)?);
+            }
+        }
+        Ok(tested)
+    }
+}
+
+impl Packages {
+    /// The members meant.
+    pub(super) fn resolve<'a>(&self, workspace: &'a Workspace) -> Result<Vec<&'a Member>, Error> {
+        match self {
+            Self::Named(names) => {
+                let find = |name: &&str| workspace.member(name).ok_or_else(|| Error::UnknownPackage((*name).into()));
+                names.iter().map(find).collect()
+            }
+            Self::Unnamed => {
+                let named: Vec<_> = LANES.iter().flat_map(|lane| lane.steps).flat_map(Step::named).copied().collect();
+                Ok(workspace.members.iter().filter(|member| !named.contains(&member.name.as_str())).collect())
+            }
+        }
+    }
+}
+
+impl Step {
+    fn named(&self) -> &'static [&'static str] {
+        match self {
+            Self::Tests { packages: Packages::Named(names), .. } => names,
+            Self::Check { .. } | Self::Layers | Self::FeatureSets | Self::Doctests | Self::Tests { .. } => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(names: &[&str]) -> Workspace {
+        let members = names.iter().map(|name| Member { name: (*name).into(), ..Member::default() }).collect();
+        Workspace { root: "/".into(), target: "/target".into(), members }
+    }
+
+    fn lane(name: &str) -> &'static Lane {
+        LANES.iter().find(|lane| lane.name == name).unwrap()
+    }
+
+    fn tested(name: &str, workspace: &Workspace) -> Vec<String> {
+        lane(name).tested(workspace).unwrap().into_iter().map(|member| member.name.clone()).collect()
+    }
+
+    #[test]
+    fn a_new_crate_is_tested_without_being_listed() {
+        let workspace = workspace(&["kortyx-memory", "kortyx-new", "kortyx-sqlite", "kortyx-tests", "xtask"]);
+
+        assert_eq!(tested("unit", &workspace), ["kortyx-new", "xtask"]);
+    }
+
+    #[test]
+    fn each_store_runs_its_own_tests_and_the_workspace_tests() {
+        let workspace = workspace(&["kortyx-memory", "kortyx-sqlite", "kortyx-tests"]);
+
+        assert_eq!(tested("memory", &workspace), ["kortyx-memory", "kortyx-tests"]);
+        assert_eq!(tested("sqlite", &workspace), ["kortyx-sqlite", "kortyx-tests"]);
+    }
+
+    #[test]
+    fn a_lane_of_a_package_that_is_gone_is_an_error() {
+        let error = lane("memory").tested(&workspace(&["kortyx"])).unwrap_err();
+
+        assert!(matches!(error, Error::UnknownPackage(name) if name == "kortyx-memory"));
+    }
+}

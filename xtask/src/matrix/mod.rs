@@ -1,0 +1,76 @@
+//! `cargo xtask test-matrix`: every check and every test of the workspace, lane by lane.
+
+mod lane;
+mod programs;
+mod runner;
+mod table;
+mod tally;
+
+pub(crate) use tally::Tally;
+
+use std::time::Instant;
+
+use crate::console;
+use crate::error::Error;
+use crate::workspace::Workspace;
+use lane::{LANES, Lane};
+use runner::Runner;
+use table::Row;
+
+/// Prints the lanes.
+pub(crate) fn list() {
+    for lane in LANES {
+        console::say(format_args!("{:<10} {}", lane.name, lane.about));
+    }
+}
+
+/// Runs the named lanes, or all, prints their table and returns their sum.
+pub(crate) fn run(names: &[String]) -> Result<Tally, Error> {
+    let lanes = select(names)?;
+    let workspace = Workspace::load()?;
+    let mut runner = Runner::new(&workspace, &lanes)?;
+    let mut rows = Vec::new();
+    for lane in lanes {
+        let start = Instant::now();
+        let tally = runner.lane(lane);
+        rows.push(Row { name: lane.name, tally, elapsed: start.elapsed() });
+    }
+    console::say(table::render(&rows));
+    Ok(rows.iter().map(|row| row.tally).sum())
+}
+
+/// The named lanes in the order of the table, so that the cheap ones come first; all when none is named.
+fn select(names: &[String]) -> Result<Vec<&'static Lane>, Error> {
+    if let Some(name) = names.iter().find(|name| LANES.iter().all(|lane| lane.name != **name)) {
+        let known: Vec<_> = LANES.iter().map(|lane| lane.name).collect();
+        return Err(Error::UnknownLane { name: name.clone(), known: known.join(", ") });
+    }
+    Ok(LANES.iter().filter(|lane| names.is_empty() || names.iter().any(|name| name == lane.name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(names: &[&str]) -> Vec<&'static str> {
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        select(&names).unwrap().into_iter().map(|lane| lane.name).collect()
+    }
+
+    #[test]
+    fn every_lane_runs_when_none_is_named() {
+        assert_eq!(selected(&[]).len(), LANES.len());
+    }
+
+    #[test]
+    fn named_lanes_run_once_in_the_order_of_the_table() {
+        assert_eq!(selected(&["sqlite", "lint", "sqlite"]), ["lint", "sqlite"]);
+    }
+
+    #[test]
+    fn an_unknown_lane_is_refused_with_the_known_ones() {
+        let message = select(&["lintt".into()]).unwrap_err().to_string();
+
+        assert!(message.contains("`lintt`") && message.contains("lint, docs"), "{message}");
+    }
+}

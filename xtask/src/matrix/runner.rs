@@ -1,0 +1,223 @@
+//! Runs lanes, step by step, and says what happens.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::Tally;
+use super::lane::{Env, Lane, Step};
+use super::programs::Programs;
+use crate::console::{describe, say};
+use crate::error::Error;
+use crate::features::feature_sets;
+use crate::layers;
+use crate::process::{self, Ended};
+use crate::workspace::{Member, Workspace};
+
+/// Longer than any cargo command takes, building from nothing on two cores.
+const CARGO_LIMIT: Duration = Duration::from_mins(30);
+/// Longer than any test program takes.
+const TEST_LIMIT: Duration = Duration::from_mins(15);
+/// How much of a failed command's output is shown.
+const TAIL: usize = 80;
+
+/// Runs lanes of one workspace.
+#[derive(Debug)]
+pub(super) struct Runner<'a> {
+    workspace: &'a Workspace,
+    /// Every package whose tests some lane of this run needs.
+    tested: Vec<&'a Member>,
+    /// Built when the first lane needs them.
+    programs: Option<Programs>,
+    /// Where output goes.
+    logs: PathBuf,
+}
+
+impl<'a> Runner<'a> {
+    /// Prepares to run these lanes and forgets the output of an earlier run.
+    pub(super) fn new(workspace: &'a Workspace, lanes: &[&Lane]) -> Result<Self, Error> {
+        let mut tested = Vec::new();
+        for lane in lanes {
+            tested.extend(lane.tested(workspace)?);
+        }
+        let logs = workspace.target.join("xtask").join("test-matrix");
+        if logs.exists() {
+            fs::remove_dir_all(&logs).map_err(Error::file(&logs))?;
+        }
+        Ok(Self { workspace, tested, programs: None, logs })
+    }
+
+    /// Runs one lane. What keeps a step from running is a failure of the step; the others run.
+    pub(super) fn lane(&mut self, lane: &Lane) -> Tally {
+        say(format_args!("\n== {}: {}", lane.name, lane.about));
+        let mut sum = Tally::default();
+        for step in lane.steps {
+            let tally = self.step(lane, step).unwrap_or_else(|error| {
+                say(format_args!("   FAIL  {}", describe(&error)));
+                Tally::one_failed()
+            });
+            sum += tally;
+            if !tally.ran() {
+                say("   FAIL  no test ran");
+                sum += Tally::one_failed();
+            }
+        }
+        sum
+    }
+
+    fn step(&mut self, lane: &Lane, step: &Step) -> Result<Tally, Error> {
+        match step {
+            Step::Check { name, args, env } => self.check(lane, name, args, env),
+            Step::Layers => self.layers(),
+            Step::FeatureSets => self.feature_sets(lane),
+            Step::Doctests => self.doctests(lane),
+            Step::Tests { packages, env } => {
+                let members = packages.resolve(self.workspace)?;
+                self.tests(lane, &members, env)
+            }
+        }
+    }
+
+    fn check<A: AsRef<str>>(&self, lane: &Lane, name: &str, args: &[A], env: Env) -> Result<Tally, Error> {
+        let mut cargo = process::cargo();
+        cargo.args(args.iter().map(AsRef::as_ref)).envs(env.iter().copied()).current_dir(&self.workspace.root);
+        let log = self.log(lane, name);
+        let (ended, seconds) = timed(cargo, &log, CARGO_LIMIT)?;
+        if ended == Ended::Well {
+            say(format_args!("   ok    {name} ({seconds:.1} s)"));
+        } else {
+            say(format_args!("   FAIL  {name} ({seconds:.1} s{})", killed(ended)));
+            show_tail(&log)?;
+        }
+        Ok(Tally::of(ended == Ended::Well))
+    }
+
+    fn layers(&self) -> Result<Tally, Error> {
+        let verdicts = layers::verdicts(self.workspace)?;
+        for verdict in &verdicts {
+            say(format_args!("   {}  {}", if verdict.faults.is_empty() { "ok  " } else { "FAIL" }, verdict.rule));
+            verdict.faults.iter().for_each(|fault| say(format_args!("     | {fault}")));
+        }
+        Ok(verdicts.iter().map(|verdict| Tally::of(verdict.faults.is_empty())).sum())
+    }
+
+    /// Clippy does what a check does and also finds code that a feature set leaves unused.
+    fn feature_sets(&self, lane: &Lane) -> Result<Tally, Error> {
+        let mut sum = Tally::default();
+        for set in self.workspace.members.iter().filter(|member| member.published).flat_map(feature_sets) {
+            let mut args = vec!["clippy", "--no-deps", "--package", &set.package];
+            args.extend(set.args.iter().map(String::as_str));
+            args.extend(["--", "--deny", "warnings"]);
+            sum += self.check(lane, &format!("{} with {}", set.package, set.label), &args, &[])?;
+        }
+        Ok(sum)
+    }
+
+    fn doctests(&self, lane: &Lane) -> Result<Tally, Error> {
+        let mut cargo = process::cargo();
+        cargo.args(["test", "--workspace", "--doc", "--no-fail-fast"]).current_dir(&self.workspace.root);
+        let log = self.log(lane, "examples");
+        let (ended, seconds) = timed(cargo, &log, CARGO_LIMIT)?;
+        let mut tally = Tally::of_programs(&read(&log)?);
+        if ended != Ended::Well && tally.failed == 0 {
+            tally += Tally::one_failed();
+        }
+        conclude("examples in the documentation", tally, ended, seconds, &log)?;
+        Ok(tally)
+    }
+
+    fn tests(&mut self, lane: &Lane, members: &[&Member], env: Env) -> Result<Tally, Error> {
+        let programs = match self.programs.take() {
+            Some(programs) => programs,
+            None => self.build()?,
+        };
+        let tally = self.run_programs(&programs, lane, members, env);
+        self.programs = Some(programs);
+        tally
+    }
+
+    fn run_programs(&self, programs: &Programs, lane: &Lane, members: &[&Member], env: Env) -> Result<Tally, Error> {
+        let mut sum = Tally::default();
+        let missing: Vec<_> = members.iter().flat_map(|member| programs.missing(member)).collect();
+        if !missing.is_empty() {
+            say(format_args!("   FAIL  did not compile: {}", missing.join(", ")));
+            sum += Tally::one_failed();
+        }
+        for member in members {
+            for program in programs.of(member) {
+                let name = format!("{} {}", member.name, program.target);
+                let mut command = programs.command(program, member);
+                command.envs(env.iter().copied());
+                sum += run_program(command, &name, &self.log(lane, &name))?;
+            }
+        }
+        Ok(sum)
+    }
+
+    fn build(&self) -> Result<Programs, Error> {
+        let log = self.logs.join("build.log");
+        let start = Instant::now();
+        let programs = Programs::build(self.workspace, &self.tested, &log, CARGO_LIMIT)?;
+        let seconds = start.elapsed().as_secs_f64();
+        if programs.ended == Ended::Well {
+            say(format_args!("   ...   built the test programs of all lanes ({seconds:.1} s)"));
+        } else {
+            say(format_args!("   ...   some test programs cannot be built ({seconds:.1} s{})", killed(programs.ended)));
+            show_tail(&log)?;
+        }
+        Ok(programs)
+    }
+
+    fn log(&self, lane: &Lane, name: &str) -> PathBuf {
+        let name = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
+        self.logs.join(lane.name).join(name).with_extension("log")
+    }
+}
+
+fn run_program(command: Command, name: &str, log: &Path) -> Result<Tally, Error> {
+    let (ended, seconds) = timed(command, log, TEST_LIMIT)?;
+    let output = read(log)?;
+    let tally = match (Tally::of_program(&output), ended) {
+        (Some(tally), Ended::Well) => tally,
+        (Some(tally), _) if tally.failed > 0 => tally,
+        // It died, was killed, or never said how many tests it ran.
+        (tally, _) => [tally.unwrap_or_default(), Tally::one_failed()].into_iter().sum(),
+    };
+    conclude(name, tally, ended, seconds, log)?;
+    for line in output.lines().filter(|line| line.starts_with("conformance: ")) {
+        say(format_args!("         {line}"));
+    }
+    Ok(tally)
+}
+
+fn conclude(name: &str, tally: Tally, ended: Ended, seconds: f64, log: &Path) -> Result<(), Error> {
+    let verdict = if tally.failed == 0 { "ok  " } else { "FAIL" };
+    say(format_args!("   {verdict}  {name}: {tally} ({seconds:.1} s{})", killed(ended)));
+    if tally.failed == 0 { Ok(()) } else { show_tail(log) }
+}
+
+fn timed(command: Command, log: &Path, limit: Duration) -> Result<(Ended, f64), Error> {
+    let start = Instant::now();
+    let ended = process::logged(command, log, None, limit)?;
+    Ok((ended, start.elapsed().as_secs_f64()))
+}
+
+fn killed(ended: Ended) -> &'static str {
+    if ended == Ended::TimedOut { ", killed at its limit" } else { "" }
+}
+
+fn show_tail(log: &Path) -> Result<(), Error> {
+    let output = read(log)?;
+    let lines: Vec<_> = output.lines().collect();
+    let hidden = lines.len().saturating_sub(TAIL);
+    lines.into_iter().skip(hidden).for_each(|line| say(format_args!("     | {line}")));
+    say(format_args!("     | all of it: {}", log.display()));
+    Ok(())
+}
+
+/// Tests may print anything, so what is not UTF-8 is replaced.
+fn read(log: &Path) -> Result<String, Error> {
+    let bytes = fs::read(log).map_err(Error::file(log))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,156 @@
+//! Child processes: a clean environment, output in a log, a time limit.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// How often a running child is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// With exit code 0.
+    Well,
+    /// With another exit code, or by a signal.
+    Badly,
+    /// It was still running at its limit and was killed.
+    TimedOut,
+}
+
+/// The cargo that runs this program, with the environment that a shell would give it.
+pub(crate) fn cargo() -> Command {
+    command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A command without what `cargo run` set for this program and without settings of the person who runs it.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(leaks) {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+fn leaks(name: &str) -> bool {
+    let of_this_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    let of_the_library = name.starts_with("KORTYX_") && !name.starts_with("KORTYX_TEST_");
+    of_this_package || of_the_library || name == "REDIS_URL"
+}
+
+/// Runs a command to its end and returns what it printed to standard output.
+pub(crate) fn output(mut command: Command) -> Result<String, Error> {
+    let output = command.output().map_err(Error::run(command.get_program().to_string_lossy()))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    Err(Error::Command { command: line(&command), stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned() })
+}
+
+/// Runs a command with standard error, and standard output unless `stdout` takes it, in the file `log`.
+///
+/// Output goes to files, not pipes, so that a grandchild that outlives a killed child cannot keep us waiting.
+pub(crate) fn logged(mut command: Command, log: &Path, stdout: Option<&Path>, limit: Duration) -> Result<Ended, Error> {
+    let stderr = create(log)?;
+    let stdout = match stdout {
+        Some(path) => create(path)?,
+        None => stderr.try_clone().map_err(Error::file(log))?,
+    };
+    let program = command.get_program().display().to_string();
+    let mut child = command.stdout(stdout).stderr(stderr).spawn().map_err(Error::run(&program))?;
+    match wait(&mut child, limit).map_err(Error::run(&program))? {
+        Some(status) if status.success() => Ok(Ended::Well),
+        Some(_) => Ok(Ended::Badly),
+        None => Ok(Ended::TimedOut),
+    }
+}
+
+fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if start.elapsed() >= limit {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+fn create(path: &Path) -> Result<File, Error> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    }
+    File::create(path).map_err(Error::file(path))
+}
+
+fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_package_and_the_library_do_not_reach_children() {
+        assert!(leaks("CARGO_PKG_NAME"));
+        assert!(leaks("CARGO_MANIFEST_DIR"));
+        assert!(leaks("KORTYX_SQLITE_PATH"));
+        assert!(leaks("REDIS_URL"));
+    }
+
+    #[test]
+    fn settings_of_cargo_and_of_tests_reach_children() {
+        assert!(!leaks("CARGO_TARGET_DIR"));
+        assert!(!leaks("CARGO_TERM_COLOR"));
+        assert!(!leaks("KORTYX_TEST_STORE"));
+    }
+
+    #[test]
+    fn a_child_past_its_limit_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sleeper = command("sleep");
+        sleeper.arg("60");
+
+        let ended = logged(sleeper, &folder.path().join("log"), None, Duration::ZERO).unwrap();
+
+        assert_eq!(ended, Ended::TimedOut);
+    }
+
+    #[test]
+    fn both_outputs_of_a_child_reach_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("deep").join("log");
+        let mut shell = command("sh");
+        shell.args(["-c", "echo one; echo two >&2; exit 3"]);
+
+        let ended = logged(shell, &log, None, Duration::from_mins(1)).unwrap();
+
+        assert_eq!(ended, Ended::Badly);
+        assert_eq!(fs::read_to_string(log).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn a_failed_command_is_named_with_what_it_printed() {
+        let mut shell = command("sh");
+        shell.args(["-c", "echo no such thing >&2; exit 1"]);
+
+        let error = output(shell).unwrap_err();
+
+        assert_eq!(error.to_string(), "`sh -c echo no such thing >&2; exit 1` failed: no such thing");
+    }
+}

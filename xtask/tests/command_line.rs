@@ -1,0 +1,144 @@
+//! The command as people and the continuous integration see it.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const SUITE: &str = r#"
+#[test]
+fn one() { println!("conformance: 2 cases, 2 passed"); }
+#[test]
+fn two() {
+    assert!(std::env::var_os("KORTYX_SQLITE_PATH").is_none());
+    assert_eq!(std::env::var("CARGO_PKG_NAME").unwrap(), env!("CARGO_PKG_NAME"));
+}
+#[test]
+#[ignore]
+fn three() {}
+"#;
+
+/// A workspace with the packages of the memory lane, one test target each.
+fn workspace(memory: &str, tests: &str) -> Result<TempDir, Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    fs::write(folder.path().join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n")?;
+    for (name, suite) in [("kortyx-memory", memory), ("kortyx-tests", tests)] {
+        let package = folder.path().join("crates").join(name);
+        fs::create_dir_all(package.join("src"))?;
+        fs::create_dir_all(package.join("tests"))?;
+        let manifest =
+            format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n[lib]\ntest = false\ndoctest = false\n");
+        fs::write(package.join("Cargo.toml"), manifest)?;
+        fs::write(package.join("src").join("lib.rs"), "")?;
+        fs::write(package.join("tests").join("suite.rs"), suite)?;
+    }
+    Ok(folder)
+}
+
+fn xtask(folder: &Path, args: &[&str]) -> Result<Output, Box<dyn Error>> {
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    xtask.args(args).current_dir(folder).env("KORTYX_SQLITE_PATH", "not-for-tests");
+    Ok(xtask.env("CARGO_TARGET_DIR", folder.join("target")).output()?)
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn the_lanes_are_listed_without_running_any() -> Outcome {
+    let output = xtask(Path::new("."), &["test-matrix", "--list"])?;
+    let lanes: Vec<_> = text(&output).lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
+
+    assert_eq!(lanes, ["lint", "docs", "layers", "features", "unit", "memory", "sqlite"]);
+    Ok(())
+}
+
+#[test]
+fn an_unknown_lane_fails_and_still_ends_with_the_counts() -> Outcome {
+    let output = xtask(Path::new("."), &["test-matrix", "--lane", "nope"])?;
+
+    assert!(!output.status.success());
+    assert_eq!(text(&output), "0 passed, 1 failed, 0 skipped\n");
+    Ok(())
+}
+
+#[test]
+fn slow_a_lane_ends_with_the_sum_of_its_tests() -> Outcome {
+    let folder = workspace(SUITE, SUITE)?;
+
+    let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
+
+    let text = text(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("conformance: 2 cases, 2 passed"), "{text}");
+    assert_eq!(text.lines().last(), Some("4 passed, 0 failed, 2 skipped"));
+    Ok(())
+}
+
+#[test]
+fn slow_the_store_of_a_lane_reaches_the_tests_of_the_workspace() -> Outcome {
+    let folder = workspace(
+        "#[test] fn none() { assert!(std::env::var_os(\"KORTYX_TEST_STORE\").is_none()); }",
+        "#[test] fn memory() { assert_eq!(std::env::var(\"KORTYX_TEST_STORE\").unwrap(), \"memory\"); }",
+    )?;
+
+    let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
+
+    assert_eq!(text(&output).lines().last(), Some("2 passed, 0 failed, 0 skipped"));
+    Ok(())
+}
+
+#[test]
+fn slow_a_failed_test_is_shown_and_counted() -> Outcome {
+    let folder = workspace(SUITE, "#[test] fn good() {}\n#[test] fn bad() { panic!(\"the reason\"); }")?;
+
+    let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
+
+    let text = text(&output);
+    assert!(!output.status.success());
+    assert!(text.contains("the reason"), "{text}");
+    assert_eq!(text.lines().last(), Some("3 passed, 1 failed, 1 skipped"));
+    Ok(())
+}
+
+#[test]
+fn slow_tests_that_do_not_compile_fail_once_and_keep_no_others_from_running() -> Outcome {
+    let folder = workspace(SUITE, "fn broken( {")?;
+
+    let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
+
+    let text = text(&output);
+    assert!(!output.status.success());
+    assert!(text.contains("did not compile: kortyx-tests test suite"), "{text}");
+    assert_eq!(text.lines().last(), Some("2 passed, 1 failed, 1 skipped"));
+    Ok(())
+}
+
+#[test]
+fn slow_a_package_that_ran_no_test_fails_its_lane() -> Outcome {
+    let folder = workspace(SUITE, "#[test] #[ignore] fn later() {}")?;
+
+    let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
+
+    let text = text(&output);
+    assert!(!output.status.success());
+    assert!(text.contains("no test ran"), "{text}");
+    assert_eq!(text.lines().last(), Some("2 passed, 1 failed, 2 skipped"));
+    Ok(())
+}
+
+#[test]
+fn slow_a_test_program_that_dies_is_a_failure() -> Outcome {
+    let folder = workspace(SUITE, "#[test] fn dies() { std::process::abort(); }")?;
+
+    let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
+
+    assert!(!output.status.success());
+    assert_eq!(text(&output).lines().last(), Some("2 passed, 1 failed, 1 skipped"));
+    Ok(())
+}
