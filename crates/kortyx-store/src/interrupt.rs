@@ -261,4 +261,3 @@ pub struct Reissue {
     /// Its new secret.
     pub token: ResumeToken,
 }
-

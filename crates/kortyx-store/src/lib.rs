@@ -5,6 +5,8 @@
 //! bytes to a store; it never edits them.
 
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod interrupt;
 mod port;
@@ -22,9 +24,7 @@ pub use interrupt::{
 };
 pub use port::Store;
 pub use run::{Claimed, Driver, Lease, NewRun, RunRecord, RunRef, RunStatus, TerminalStatus, WorkflowPin};
-pub use session::{
-    CheckpointRecord, Fork, ForkOutcome, NewCheckpoint, Rollback, RollbackOutcome,
-};
+pub use session::{CheckpointRecord, Fork, ForkOutcome, NewCheckpoint, Rollback, RollbackOutcome};
 pub use signal::{Signal, Signals};
 pub use transition::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, ClaimRequest, Drive, ExpireRequest,

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 
 use crate::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, Claimed, ClaimRequest,
-    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
-    InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signals, StoreError, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
+    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
+    NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord,
+    Signals, StoreError, Suspend, Suspended,
 };
 
 /// A place where runs, questions and checkpoints live.

@@ -58,17 +58,9 @@ impl RunStatus {
 
     /// The status with this name.
     pub fn parse(name: &str) -> Option<Self> {
-        [
-            Self::Running,
-            Self::Suspended,
-            Self::Completed,
-            Self::Failed,
-            Self::Cancelled,
-            Self::Expired,
-            Self::Parked,
-        ]
-        .into_iter()
-        .find(|status| status.as_str() == name)
+        [Self::Running, Self::Suspended, Self::Completed, Self::Failed, Self::Cancelled, Self::Expired, Self::Parked]
+            .into_iter()
+            .find(|status| status.as_str() == name)
     }
 }
 

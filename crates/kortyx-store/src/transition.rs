@@ -288,13 +288,8 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        Self {
-            finished_runs: DAY,
-            checkpoints_per_session: 50,
-            checkpoint_age: DAY * 30,
-            idle_sessions: DAY * 30,
-        }
+        const DAY: Duration = Duration::from_hours(24);
+        Self { finished_runs: DAY, checkpoints_per_session: 50, checkpoint_age: DAY * 30, idle_sessions: DAY * 30 }
     }
 }
 
