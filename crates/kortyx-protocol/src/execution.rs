@@ -23,7 +23,7 @@ pub struct ResumeHandle {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum ResumeResponse {
     /// A typed text.
     Text {

@@ -1,6 +1,6 @@
 //! The codes of failures, and what each means for a caller.
 
-use std::{fmt, str::FromStr};
+use std::{error::Error, fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -53,9 +53,16 @@ impl fmt::Display for FailureCategory {
 }
 
 /// The text is not a code that this version knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unknown failure code")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownFailureCode;
+
+impl fmt::Display for UnknownFailureCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("unknown failure code")
+    }
+}
+
+impl Error for UnknownFailureCode {}
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $code:ident = $name:literal: $category:ident, $status:literal, $retryable:expr;)*) => {

@@ -1,6 +1,6 @@
 //! Ids of runs, sessions, requests and checkpoints.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{error::Error, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -8,19 +8,28 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub(crate) const MAX_ID_BYTES: usize = 512;
 
 /// Why a text is not an id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidId {
     /// It is empty or holds only white space.
-    #[error("an id must not be blank")]
     Blank,
     /// It is longer than 512 bytes.
-    #[error("an id must have at most 512 bytes")]
     TooLong,
     /// It holds a control character, such as NUL or a line break.
-    #[error("an id must not hold control characters")]
     Control,
 }
+
+impl fmt::Display for InvalidId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blank => "an id must not be blank",
+            Self::TooLong => "an id must have at most 512 bytes",
+            Self::Control => "an id must not hold control characters",
+        })
+    }
+}
+
+impl Error for InvalidId {}
 
 /// The one rule for all ids and tokens.
 pub(crate) fn check(text: &str) -> Result<(), InvalidId> {

@@ -105,3 +105,57 @@ impl<'de> Deserialize<'de> for RawJson {
         Box::<RawValue>::deserialize(deserializer).map(|raw| Self(raw.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct State {
+        amount: u128,
+        rest: RawJson,
+    }
+
+    #[test]
+    fn state_keeps_numbers_that_a_value_would_round() {
+        let forty = "1234567890123456789012345678901234567890";
+        let state = State { amount: u128::MAX, rest: serde_json::from_str(forty).unwrap() };
+        let raw = RawJson::of(&state).unwrap();
+        assert_eq!(raw.decode::<State>().unwrap(), state);
+        assert!(raw.get().contains(forty));
+        assert_eq!(raw.to_value().unwrap_err().path, "/amount");
+    }
+
+    #[test]
+    fn json_from_outside_is_checked() {
+        assert_eq!(RawJson::parse(r#"{"a":[1e3]}"#).unwrap().to_value().unwrap(), json!({"a": [1000.0]}));
+        assert_eq!(RawJson::parse("[1,-9223372036854775809]").unwrap_err().path, "/1");
+        assert!(RawJson::parse("").is_err());
+        assert!(RawJson::parse("[1").is_err());
+        assert!(RawJson::parse("1 2").is_err());
+        assert!(RawJson::parse("nul").is_err());
+    }
+
+    #[test]
+    fn a_text_too_deep_for_a_value_is_refused_when_it_is_read() {
+        let deep = RawJson::parse(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000)));
+        if let Ok(deep) = deep {
+            assert!(deep.to_value().is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_refused() {
+        assert_eq!(RawJson::of(&[1.0, f64::NAN]).unwrap_err().path, "/1");
+    }
+
+    #[test]
+    fn it_travels_as_the_json_that_it_is() {
+        let raw = RawJson::parse(r#"{"b":1,"a":1.50}"#).unwrap();
+        assert_eq!(json::to_string(&[&raw, &RawJson::null()]).unwrap(), r#"[{"b":1,"a":1.50},null]"#);
+        assert_eq!(json::from_str::<RawJson>(r#"{"b":1,"a":1.50}"#).unwrap(), raw);
+        assert!(RawJson::default().is_null());
+    }
+}
