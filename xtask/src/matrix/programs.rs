@@ -58,7 +58,9 @@ impl Programs {
     ) -> Result<Self, Error> {
         let messages = log.with_extension("json");
         let mut cargo = process::cargo();
-        cargo.args(["test", "--no-run", "--no-fail-fast", "--message-format", "json-render-diagnostics"]);
+        // What `cargo test --no-run` builds, which knows no `--keep-going`.
+        cargo.args(["build", "--bins", "--tests", "--examples", "--keep-going"]);
+        cargo.args(["--message-format", "json-render-diagnostics"]);
         let names: BTreeSet<_> = members.iter().map(|member| &member.name).collect();
         for name in names {
             cargo.args(["--package", name]);
