@@ -12,7 +12,10 @@ pub(crate) fn refuse_inexact(text: &str) -> Result<(), JsonError> {
     }
     Walk::new(text).find(|found| !is_exact(found.literal)).map_or(Ok(()), |found| {
         let range = "outside -9223372036854775808..=18446744073709551615 and would be rounded, send it as a string";
-        Err(JsonError::new(found.path, format!("integer of {} digits is {range}", found.literal.trim_start_matches('-').len())))
+        Err(JsonError::new(
+            found.path,
+            format!("integer of {} digits is {range}", found.literal.trim_start_matches('-').len()),
+        ))
     })
 }
 
