@@ -1,1 +1,13 @@
-//! The Kortyx store that lives in this process.
+#![doc = include_str!("../README.md")]
+
+mod index;
+mod intern;
+mod question;
+mod run;
+mod session;
+mod slab;
+mod state;
+mod store;
+mod transition;
+
+pub use store::{MemoryStore, MemoryStoreBuilder};

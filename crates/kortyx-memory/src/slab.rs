@@ -1,0 +1,93 @@
+//! Boxed values under small numbers that are used again.
+
+/// The number of a value in its [`Slab`].
+pub(crate) type Slot = u32;
+
+/// Values that indexes name by four bytes; a value costs its own size and one pointer.
+pub(crate) struct Slab<T> {
+    slots: Vec<Option<Box<T>>>,
+    /// Empty slots; those past the end of `slots` are stale and skipped.
+    free: Vec<Slot>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    pub(crate) fn insert(&mut self, value: T) -> Slot {
+        let value = Some(Box::new(value));
+        while let Some(slot) = self.free.pop() {
+            if let Some(place) = self.slots.get_mut(slot as usize) {
+                *place = value;
+                return slot;
+            }
+        }
+        // Four billion values of a kilobyte each: memory ends long before the numbers do.
+        let slot = Slot::try_from(self.slots.len()).unwrap_or(Slot::MAX);
+        self.slots.push(value);
+        slot
+    }
+
+    pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
+        self.slots.get(slot as usize)?.as_deref()
+    }
+
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.slots.get_mut(slot as usize)?.as_deref_mut()
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Option<T> {
+        let value = self.slots.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        Some(*value)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    /// Gives back the room of values that are gone, as far as the ones that stay allow.
+    pub(crate) fn tidy(&mut self) {
+        let used = self.slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+        if used * 4 < self.slots.capacity() {
+            self.slots.truncate(used);
+            self.slots.shrink_to(used * 2);
+            self.free.retain(|slot| (*slot as usize) < used);
+            self.free.shrink_to(self.free.len() * 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_slot_is_used_again() {
+        let mut slab = Slab::default();
+        let (a, b) = (slab.insert("a"), slab.insert("b"));
+        assert_eq!(slab.remove(a), Some("a"));
+        assert_eq!(slab.remove(a), None);
+        assert_eq!(slab.insert("c"), a);
+        assert_eq!((slab.get(a), slab.get(b), slab.len()), (Some(&"c"), Some(&"b"), 2));
+    }
+
+    #[test]
+    fn a_tidy_slab_gives_its_room_back_and_loses_nothing() {
+        let mut slab = Slab::default();
+        let slots: Vec<_> = (0..1000).map(|number| slab.insert(number)).collect();
+        for slot in slots.iter().skip(1) {
+            slab.remove(*slot);
+        }
+        slab.tidy();
+        assert!(slab.slots.capacity() < 10, "{}", slab.slots.capacity());
+        assert!(slab.free.capacity() < 10, "{}", slab.free.capacity());
+        assert_eq!(slab.get(slots[0]), Some(&0));
+        assert_eq!(slab.insert(7), 1);
+        assert_eq!((slab.insert(8), slab.len()), (2, 3));
+    }
+}

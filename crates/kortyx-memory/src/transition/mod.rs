@@ -1,0 +1,14 @@
+//! The transitions, by topic. Each checks everything before it changes anything.
+
+mod answer;
+mod cancel;
+mod checkpoints;
+mod claim;
+mod drive;
+mod expire;
+mod list;
+mod prune;
+mod questions;
+mod rollback;
+mod runs;
+mod suspend;
