@@ -1,4 +1,6 @@
 //! Wire types of Kortyx: messages, resume metadata, chunks, structured data, failures.
+//!
+#![doc = include_str!("../README.md")]
 
 #[cfg(test)]
 mod arbitrary;
