@@ -2,7 +2,10 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
-use super::{Backend, answering, batches, opening, recording, suspending};
+use super::{
+    Backend, answering, batches, cancelling, checkpoints, expiry, finishing, forking, identities, leases, listing,
+    living, opening, orphans, payloads, pruning, racing, recording, rolling_back, suspending,
+};
 
 /// Lists a module's cases under their names. One that is written and not listed is dead code, so it does not compile.
 macro_rules! list {
@@ -53,6 +56,26 @@ impl fmt::Debug for Case {
 
 /// Every case, in the order in which they run.
 pub fn cases() -> Vec<Case> {
-    let groups = [opening::cases(), recording::cases(), suspending::cases(), answering::cases(), batches::cases()];
+    let groups = [
+        opening::cases(),
+        recording::cases(),
+        suspending::cases(),
+        answering::cases(),
+        batches::cases(),
+        racing::cases(),
+        cancelling::cases(),
+        finishing::cases(),
+        leases::cases(),
+        orphans::cases(),
+        expiry::cases(),
+        listing::cases(),
+        checkpoints::cases(),
+        rolling_back::cases(),
+        forking::cases(),
+        pruning::cases(),
+        payloads::cases(),
+        identities::cases(),
+        living::cases(),
+    ];
     groups.into_iter().flatten().collect()
 }

@@ -30,11 +30,26 @@ use crate::{Store, StoreError};
 
 mod answering;
 mod batches;
+mod cancelling;
 mod case;
+mod chains;
+mod checkpoints;
+mod expiry;
+mod finishing;
+mod forking;
+mod identities;
+mod leases;
+mod listing;
+mod living;
 mod opening;
+mod orphans;
 mod outcome;
+mod payloads;
+mod pruning;
+mod racing;
 mod recording;
 mod report;
+mod rolling_back;
 mod suspending;
 mod world;
 
