@@ -1,6 +1,6 @@
 //! What can be wrong with a question, a contract, or an answer that reaches the code.
 
-use kortyx_protocol::{Issue, JsonError};
+use kortyx_protocol::{FailureCode, Issue, JsonError};
 
 use crate::SchemaError;
 
@@ -187,6 +187,36 @@ pub enum AnswerError {
         /// What the type says.
         message: String,
     },
+}
+
+impl AskError {
+    /// The code under which it reaches clients.
+    pub fn code(&self) -> FailureCode {
+        match self {
+            Self::OverLimit { .. } => FailureCode::PayloadTooLarge,
+            _ => FailureCode::ExecutionFailed,
+        }
+    }
+}
+
+impl OutputError {
+    /// The code under which it reaches clients.
+    pub fn code(&self) -> FailureCode {
+        match self {
+            Self::Invalid { .. } => FailureCode::InvalidOutput,
+            Self::Contract(_) => FailureCode::ExecutionFailed,
+        }
+    }
+}
+
+impl AnswerError {
+    /// The code under which it reaches clients.
+    pub fn code(&self) -> FailureCode {
+        match self {
+            Self::Cancelled => FailureCode::InterruptCancelled,
+            _ => FailureCode::ContractMismatch,
+        }
+    }
 }
 
 /// Issues in one line.
