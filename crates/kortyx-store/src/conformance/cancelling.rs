@@ -19,6 +19,7 @@ list![
     b168_cancelling_a_session_covers_every_run_that_is_not_terminal,
     b113_a_run_outside_the_scope_is_unknown,
     cancelling_what_does_not_exist_yields_nothing,
+    cancelling_in_an_empty_scope_is_an_error,
     an_answer_that_cancels_ends_a_run_that_waits,
     an_answer_that_cancels_asks_a_driver_to_stop,
     the_same_cancellation_again_is_a_duplicate,
@@ -146,6 +147,16 @@ async fn cancelling_what_does_not_exist_yields_nothing(w: &World<'_>) {
     assert!(w.cancel(&w.run_id()).await.is_empty());
     let session = cancel_request(CancelTarget::Session(w.session_id()));
     assert!(w.store.cancel(session).await.unwrap().is_empty());
+}
+
+async fn cancelling_in_an_empty_scope_is_an_error(w: &World<'_>) {
+    let paused = w.paused(&["a"]).await;
+    let targets = [CancelTarget::Run(paused.run.run_id.clone()), CancelTarget::Session(paused.run.session_id.clone())];
+    for target in targets {
+        let request = CancelRequest { scope: Some(Scope::default()), ..cancel_request(target) };
+        assert_eq!(error_kind(w.store.cancel(request).await), StoreErrorKind::ScopeRequired);
+    }
+    assert_eq!(w.open(&paused.run.run_id).await, ids(&paused.open));
 }
 
 async fn an_answer_that_cancels_ends_a_run_that_waits(w: &World<'_>) {

@@ -10,8 +10,8 @@ use super::{
     },
 };
 use crate::{
-    ClaimRequest, ExpireRequest, InterruptStatus, NewInterrupt, NewRun, Park, Refusal, RunRef, RunStatus, Scope,
-    Suspend, WorkflowPin,
+    ClaimRequest, ExpireRequest, InterruptStatus, NewInterrupt, NewRun, Park, Record, Refusal, RunRef, RunStatus,
+    Scope, Suspend, WorkflowPin,
 };
 
 list![
@@ -27,6 +27,8 @@ list![
     defaults_of_a_parked_run_are_kept_and_it_stays_parked,
     a_parked_run_with_nothing_open_and_nothing_to_deliver_ends,
     expiring_takes_no_more_than_asked_for_and_says_when_more_is_due,
+    expiring_never_hands_out_a_run_that_was_asked_to_stop,
+    what_read_as_expired_never_reads_as_anything_else,
     b110_concurrent_expiries_close_each_question_once,
     an_answer_and_an_expiry_never_both_win,
 ];
@@ -225,6 +227,43 @@ async fn expiring_takes_no_more_than_asked_for_and_says_when_more_is_due(w: &Wor
     closed.sort();
     due.sort();
     assert_eq!(closed, due);
+}
+
+async fn expiring_never_hands_out_a_run_that_was_asked_to_stop(w: &World<'_>) {
+    let lease = w.driven().await;
+    w.published(&lease, vec![with_default(w, "a"), w.ask("b")]).await;
+    w.cancel(&lease.run_id).await;
+    w.advance(OPEN_FOR);
+
+    let batch = w.expire().await;
+
+    assert_eq!((batch.interrupts.len(), batch.claimed.len()), (2, 0));
+    assert!(w.claim().await.is_empty());
+    assert_eq!(w.status(&lease.run_id).await, RunStatus::Cancelled);
+}
+
+async fn what_read_as_expired_never_reads_as_anything_else(w: &World<'_>) {
+    let withdrawing = w.driven().await;
+    let withdrawn = w.published(&withdrawing, w.asks(&["a"])).await.remove(0);
+    let finishing = w.driven().await;
+    let left_over = w.published(&finishing, w.asks(&["a"])).await.remove(0);
+    let cancelled = w.paused(&["a"]).await;
+    w.advance(OPEN_FOR);
+    let questions = [&withdrawn, &left_over, &cancelled.open[0]];
+    for question in questions {
+        assert_eq!(w.question_status(question).await, InterruptStatus::Expired);
+    }
+
+    let withdraw = vec![withdrawn.ask.clone()];
+    w.store.record(Record { withdraw, ..record(&withdrawing) }).await.unwrap();
+    w.complete(&finishing, 0).await;
+    w.cancel(&cancelled.run.run_id).await;
+    w.expire().await;
+
+    for question in questions {
+        assert_eq!(w.question_status(question).await, InterruptStatus::Expired);
+        assert_eq!(refusal(w.answer(question, "late").await), Refusal::Expired);
+    }
 }
 
 async fn b110_concurrent_expiries_close_each_question_once(w: &World<'_>) {

@@ -60,6 +60,8 @@ async fn orphans_come_oldest_first_and_no_more_than_asked_for(w: &World<'_>) {
     }
     w.advance(LEASE + MARGIN);
 
+    let none = ClaimRequest { limit: 0, ..claim_request() };
+    assert!(w.store.claim_orphans(none).await.unwrap().is_empty());
     let mut claimed = Vec::new();
     for limit in [2, 2, 2] {
         let some = w.store.claim_orphans(ClaimRequest { limit, ..claim_request() }).await.unwrap();
@@ -132,7 +134,7 @@ async fn a_parked_run_keeps_its_questions_and_its_answers(w: &World<'_>) {
         (again.snapshot, again.entries, again.answers),
         (bytes("suspended"), vec![bytes("e1")], claimed.answers)
     );
-    assert_eq!(again.run.status, RunStatus::Running);
+    assert_eq!((again.run.status, again.run.reason), (RunStatus::Running, None), "it is not set aside any more");
 }
 
 async fn a_parked_run_is_left_alone_unless_asked_for(w: &World<'_>) {

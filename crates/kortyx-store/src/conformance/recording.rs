@@ -3,9 +3,9 @@
 use super::{
     case::{Case, list},
     outcome::{assert_same, driven, error_kind, granted, refusal},
-    world::{LEASE, MARGIN, OPEN_FOR, World, answer, bytes, ids, keys, of_run, record, text},
+    world::{LEASE, MARGIN, OPEN_FOR, World, answer, bytes, ids, keys, of_run, record, saved, suspend, text},
 };
-use crate::{AskKey, InterruptStatus, NewInterrupt, Record, Refusal, RunStatus, StoreErrorKind};
+use crate::{AskKey, InterruptStatus, NewInterrupt, Record, Refusal, RunRef, RunStatus, StoreErrorKind, Suspend};
 
 list![
     recorded_entries_survive_their_driver_in_order,
@@ -19,6 +19,7 @@ list![
     withdrawing_what_is_not_open_is_ignored,
     a_place_whose_question_is_open_takes_no_second_one,
     a_place_whose_question_was_closed_takes_another,
+    withdrawing_comes_before_publishing,
     a_taken_question_id_is_refused_and_nothing_is_recorded,
 ];
 
@@ -184,6 +185,21 @@ async fn a_place_whose_question_was_closed_takes_another(w: &World<'_>) {
     let answers = w.store.record(record(&lease)).await.unwrap().answers;
     let seen: Vec<_> = answers.iter().map(|a| (a.ask.0.as_str(), a.answer.clone())).collect();
     assert_eq!(seen, [("a", text("one")), ("a", text("two")), ("b", text("three"))]);
+}
+
+async fn withdrawing_comes_before_publishing(w: &World<'_>) {
+    let lease = w.driven().await;
+    let first = w.published(&lease, w.asks(&["a", "b"])).await;
+    let withdraw = vec![AskKey("a".to_owned())];
+
+    let request = Record { withdraw: withdraw.clone(), publish: w.asks(&["a"]), ..record(&lease) };
+    let second = w.store.record(request).await.unwrap().published;
+    assert_eq!(w.question_status(&first[0]).await, InterruptStatus::Superseded);
+    assert_eq!(w.open(&lease.run_id).await, [first[1].request_id.clone(), second[0].request_id.clone()]);
+
+    let request = Suspend { withdraw, ..suspend(RunRef::Held(lease), w.asks(&["a"])) };
+    assert_eq!(keys(&saved(w.store.suspend(request).await.unwrap())), ["b", "a"]);
+    assert_eq!(w.question_status(&second[0]).await, InterruptStatus::Superseded);
 }
 
 async fn a_taken_question_id_is_refused_and_nothing_is_recorded(w: &World<'_>) {
