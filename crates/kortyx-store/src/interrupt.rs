@@ -211,7 +211,8 @@ impl InterruptRecord {
 /// An accepted answer on its way to the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerRecord {
-    /// Its place among the run's answers, from 1, without gaps.
+    /// Its place among the run's answers, from 1, without gaps; of a rollback's or a fork's run, from where its snapshot
+    /// ends.
     pub seq: u64,
     /// The question.
     pub request_id: RequestId,

@@ -152,7 +152,8 @@ pub struct RunRecord {
     pub fence: u64,
     /// When the current lease runs out; `None` when nobody drives it.
     pub lease_until: Option<Timestamp>,
-    /// How many answers it has been given (defaults of expired questions included).
+    /// How many answers it has been given (defaults of expired questions included). A run that a rollback or a fork
+    /// made counts on from the answers that its snapshot holds.
     pub answers: u64,
     /// Somebody asked its driver to stop.
     pub cancel_requested: bool,

@@ -3,7 +3,7 @@
 use super::{
     case::{Case, list},
     chains::{assert_reissued, chain, end, fork, reading, rollback},
-    outcome::{assert_same, error_kind, forked, granted},
+    outcome::{assert_same, error_kind, forked, granted, rolled_back},
     world::{OPEN_FOR, World, at_once, bytes, ids, in_scope, keys, pin, text},
 };
 use crate::{Fork, ForkOutcome, InterruptStatus, RunStatus, Scope, StoreErrorKind};
@@ -12,6 +12,7 @@ list![
     a_fork_copies_the_turn_and_its_open_questions,
     b157_a_fork_and_its_original_are_answered_apart,
     b039_two_forks_of_one_turn_are_independent,
+    b157_answers_to_a_copy_are_counted_on_from_what_its_snapshot_holds,
     a_fork_of_a_turn_without_questions_makes_no_run,
     a_fork_of_the_head_leaves_the_original_waiting,
     a_fork_of_a_fork_starts_from_its_own_copy,
@@ -84,6 +85,20 @@ async fn b039_two_forks_of_one_turn_are_independent(w: &World<'_>) {
     w.complete(&claimed.lease, 1).await;
     let claimed = granted(w.answer(&second[0], "two").await);
     assert_eq!((claimed.answers.len(), claimed.answers[0].answer.clone()), (1, text("two")));
+}
+
+async fn b157_answers_to_a_copy_are_counted_on_from_what_its_snapshot_holds(w: &World<'_>) {
+    let chain = chain(w).await;
+    let forked = forked(w.store.fork(fork(w, &chain.head)).await.unwrap());
+    w.append(&chain.session, "newer").await;
+    let reopened = rolled_back(w.store.rollback(rollback(w, &chain.head)).await.unwrap());
+
+    for copy in [forked, reopened] {
+        let claimed = granted(w.answer(&copy[0], "no").await);
+        // The snapshot holds answer 1, so its driver would take another number 1 for known, and drop it.
+        assert_eq!((claimed.snapshot, claimed.run.answers), (bytes("second pause"), 2));
+        assert_eq!(claimed.answers.iter().map(|given| given.seq).collect::<Vec<_>>(), [2]);
+    }
 }
 
 async fn a_fork_of_a_turn_without_questions_makes_no_run(w: &World<'_>) {

@@ -156,7 +156,7 @@ async fn travels_through_copies(w: &World<'_>, session: &kortyx_protocol::Sessio
     let given = NewAnswer { answer: payload.clone(), ..answer(&copy, "") };
     let claimed = granted(w.answer_all(vec![given]).await);
     assert!(claimed.snapshot == *payload, "the fork's snapshot changed");
-    w.complete(&claimed.lease, 1).await;
+    w.complete(&claimed.lease, claimed.run.answers).await;
 
     let newer = w.append(session, "newer").await;
     assert_eq!(newer.parent.as_ref(), Some(&head.checkpoint.id));
@@ -168,7 +168,7 @@ async fn travels_through_copies(w: &World<'_>, session: &kortyx_protocol::Sessio
     assert!(claimed.snapshot == *payload && claimed.answers[0].answer == *payload, "the default changed");
     let request = Finish {
         outcome: payload.clone(),
-        answers_seen: 1,
+        answers_seen: claimed.run.answers,
         ..finish(RunRef::Held(claimed.lease), TerminalStatus::Completed)
     };
     w.store.finish(request).await.unwrap();
