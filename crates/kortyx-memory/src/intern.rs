@@ -1,12 +1,15 @@
 //! Values that many runs share, each kept once while a run uses it.
 
-use std::{collections::HashMap, hash::Hash, sync::Arc};
+use std::{hash::Hash, sync::Arc};
 
-use crate::slab::{Slab, Slot};
+use crate::{
+    map::{Map, tidy},
+    slab::{Slab, Slot},
+};
 
 /// Shared values by number, with something of type `X` kept beside each.
 pub(crate) struct Interner<T, X = ()> {
-    slots: HashMap<Arc<T>, Slot>,
+    slots: Map<Arc<T>, Slot>,
     values: Slab<Interned<T, X>>,
 }
 
@@ -18,7 +21,7 @@ struct Interned<T, X> {
 
 impl<T, X> Default for Interner<T, X> {
     fn default() -> Self {
-        Self { slots: HashMap::new(), values: Slab::default() }
+        Self { slots: Map::default(), values: Slab::default() }
     }
 }
 
@@ -70,15 +73,8 @@ impl<T: Hash + Eq, X: Default> Interner<T, X> {
     }
 
     pub(crate) fn tidy(&mut self) {
-        tidy_map(&mut self.slots);
+        tidy(&mut self.slots);
         self.values.tidy();
-    }
-}
-
-/// Gives back the room of entries that are gone.
-pub(crate) fn tidy_map<K: Hash + Eq, V>(map: &mut HashMap<K, V>) {
-    if map.len() * 4 < map.capacity() {
-        map.shrink_to(map.len() * 2);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod index;
 mod intern;
+mod map;
 mod question;
 mod run;
 mod session;

@@ -99,9 +99,9 @@ impl Question {
         })
     }
 
-    /// The answer as a driver receives it.
-    pub(crate) fn delivery(&self) -> Option<AnswerRecord> {
-        let given = self.given.as_deref()?;
+    /// The answer as a driver receives it that has seen this many.
+    pub(crate) fn delivery(&self, seen: u64) -> Option<AnswerRecord> {
+        let given = self.given.as_deref().filter(|given| given.seq > seen)?;
         let (actor, by_default) = match &given.by {
             GivenBy::Actor(actor) => (actor.clone(), false),
             GivenBy::Default => (None, true),

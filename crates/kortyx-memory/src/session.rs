@@ -22,8 +22,18 @@ pub(crate) struct Session {
 /// A checkpoint with what a record of it does not say.
 pub(crate) struct Checkpoint {
     pub(crate) record: CheckpointRecord,
-    /// The definition that its snapshot is bound to.
-    pub(crate) pin: Option<Arc<WorkflowPin>>,
+    /// Of one with a snapshot: what a run that starts from it needs to know.
+    pub(crate) basis: Option<Basis>,
+}
+
+/// What goes with a snapshot.
+#[derive(Clone)]
+pub(crate) struct Basis {
+    /// The definition that it is bound to.
+    pub(crate) pin: Arc<WorkflowPin>,
+    /// How many answers it holds: a driver takes answers up to this number for known, so a run that starts from it counts
+    /// on from here.
+    pub(crate) answers: u64,
 }
 
 impl Session {

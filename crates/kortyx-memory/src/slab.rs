@@ -1,5 +1,7 @@
 //! Boxed values under small numbers that are used again.
 
+use crate::map::SPARE;
+
 /// The number of a value in its [`Slab`].
 pub(crate) type Slot = u32;
 
@@ -52,12 +54,14 @@ impl<T> Slab<T> {
 
     /// Gives back the room of values that are gone, as far as the ones that stay allow.
     pub(crate) fn tidy(&mut self) {
-        let used = self.slots.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-        if used * 4 < self.slots.capacity() {
-            self.slots.truncate(used);
-            self.slots.shrink_to(used * 2);
+        while let Some(None) = self.slots.last() {
+            self.slots.pop();
+        }
+        let used = self.slots.len();
+        if self.slots.capacity() > SPARE && used * 4 < self.slots.capacity() {
+            self.slots.shrink_to((used * 2).max(SPARE));
             self.free.retain(|slot| (*slot as usize) < used);
-            self.free.shrink_to(self.free.len() * 2);
+            self.free.shrink_to(SPARE);
         }
     }
 }
@@ -79,13 +83,13 @@ mod tests {
     #[test]
     fn a_tidy_slab_gives_its_room_back_and_loses_nothing() {
         let mut slab = Slab::default();
-        let slots: Vec<_> = (0..1000).map(|number| slab.insert(number)).collect();
+        let slots: Vec<_> = (0..10_000).map(|number| slab.insert(number)).collect();
         for slot in slots.iter().skip(1) {
             slab.remove(*slot);
         }
         slab.tidy();
-        assert!(slab.slots.capacity() < 10, "{}", slab.slots.capacity());
-        assert!(slab.free.capacity() < 10, "{}", slab.free.capacity());
+        assert!(slab.slots.capacity() <= SPARE, "{}", slab.slots.capacity());
+        assert!(slab.free.capacity() <= SPARE, "{}", slab.free.capacity());
         assert_eq!(slab.get(slots[0]), Some(&0));
         assert_eq!(slab.insert(7), 1);
         assert_eq!((slab.insert(8), slab.len()), (2, 3));

@@ -1,9 +1,6 @@
 //! Everything that the store holds, and how a transition reaches it.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{Scalar, Signal, StoreError, StoreErrorKind, WorkflowPin};
@@ -11,7 +8,8 @@ use tokio::sync::broadcast;
 
 use crate::{
     index::Index,
-    intern::{Interner, tidy_map},
+    intern::Interner,
+    map::{Map, tidy},
     question::Question,
     run::Run,
     session::Session,
@@ -24,13 +22,13 @@ pub(crate) type Context = Arc<BTreeMap<String, Scalar>>;
 /// Runs, questions, sessions, and the ways to find them.
 pub(crate) struct State {
     pub(crate) runs: Slab<Run>,
-    pub(crate) run_slots: HashMap<RunId, Slot>,
+    pub(crate) run_slots: Map<RunId, Slot>,
     pub(crate) questions: Slab<Question>,
-    pub(crate) question_slots: HashMap<RequestId, Slot>,
+    pub(crate) question_slots: Map<RequestId, Slot>,
     pub(crate) sessions: Slab<Session>,
-    pub(crate) session_slots: HashMap<SessionId, Slot>,
+    pub(crate) session_slots: Map<SessionId, Slot>,
     /// Each checkpoint's session and turn.
-    pub(crate) turns: HashMap<CheckpointId, (Slot, u64)>,
+    pub(crate) turns: Map<CheckpointId, (Slot, u64)>,
     pub(crate) pins: Interner<WorkflowPin>,
     /// Context pairs, each with how many pending questions its runs have.
     pub(crate) pairs: Interner<(String, Scalar), u32>,
@@ -45,12 +43,12 @@ impl State {
     pub(crate) fn new(payload_limit: usize, signals: broadcast::Sender<Signal>) -> Self {
         Self {
             runs: Slab::default(),
-            run_slots: HashMap::new(),
+            run_slots: Map::default(),
             questions: Slab::default(),
-            question_slots: HashMap::new(),
+            question_slots: Map::default(),
             sessions: Slab::default(),
-            session_slots: HashMap::new(),
-            turns: HashMap::new(),
+            session_slots: Map::default(),
+            turns: Map::default(),
             pins: Interner::default(),
             pairs: Interner::default(),
             index: Index::default(),
@@ -68,10 +66,10 @@ impl State {
         self.sessions.tidy();
         self.pins.tidy();
         self.pairs.tidy();
-        tidy_map(&mut self.run_slots);
-        tidy_map(&mut self.question_slots);
-        tidy_map(&mut self.session_slots);
-        tidy_map(&mut self.turns);
+        tidy(&mut self.run_slots);
+        tidy(&mut self.question_slots);
+        tidy(&mut self.session_slots);
+        tidy(&mut self.turns);
     }
 
     /// How many things it holds and index entries it keeps.

@@ -26,18 +26,12 @@ enum Verdict {
 impl Transition<'_> {
     pub(crate) fn answer(&mut self, request: AnswerRequest) -> Result<AnswerOutcome, StoreError> {
         self.check_answers(&request.answers)?;
-        let mut found = Vec::with_capacity(request.answers.len());
-        for answer in &request.answers {
-            found.push(self.proved(answer)?);
-        }
-        let verdicts = self.verdicts(&request.answers, &found)?;
+        let (run, verdicts) = self.verdicts(&request.answers)?;
         let refusals = refusals(&request.answers, &verdicts);
-        if !refusals.is_empty() {
-            return Ok(AnswerOutcome::Refused(refusals));
+        match run {
+            Some(run) if refusals.is_empty() => self.accept(run, request, verdicts),
+            _ => Ok(AnswerOutcome::Refused(refusals)),
         }
-        let Some(Some(first)) = found.first() else { return Err(corrupt(self.operation)) };
-        let run = self.question_at(*first)?.run;
-        self.accept(run, request, verdicts)
     }
 
     /// Refuses a request that no state could satisfy.
@@ -84,25 +78,29 @@ impl Transition<'_> {
         Ok(scope.context.iter().all(|wanted| run.context.iter().any(|slot| holds(slot, wanted))))
     }
 
-    fn verdicts(&self, answers: &[NewAnswer], found: &[Option<Slot>]) -> Result<Vec<Verdict>, StoreError> {
-        let mut verdicts = Vec::with_capacity(found.len());
-        let (mut runs, mut has_end) = (Vec::with_capacity(found.len()), false);
-        for (answer, slot) in answers.iter().zip(found) {
-            let Some(slot) = slot else {
+    /// What each answer would come to, and the run of their questions.
+    fn verdicts(&self, answers: &[NewAnswer]) -> Result<(Option<Slot>, Vec<Verdict>), StoreError> {
+        let mut verdicts = Vec::with_capacity(answers.len());
+        let (mut run, mut is_mixed, mut all_known, mut has_end) = (None, false, true, false);
+        for answer in answers {
+            let Some(slot) = self.proved(answer)? else {
+                all_known = false;
                 verdicts.push(Verdict::Refused(Refusal::Unknown));
                 continue;
             };
-            runs.push(self.question_at(*slot)?.run);
-            verdicts.push(self.verdict(answer, *slot)?);
-            has_end |= answer.cancel && !self.question_at(*slot)?.optional_cancel;
+            let question = self.question_at(slot)?;
+            is_mixed |= *run.get_or_insert(question.run) != question.run;
+            has_end |= answer.cancel && !question.optional_cancel;
+            verdicts.push(self.verdict(answer, slot)?);
         }
-        if runs.len() == found.len() && runs.iter().any(|run| runs.first() != Some(run)) {
+        // Only who may answer all of them learns how they go together.
+        if all_known && is_mixed {
             return Err(self.invalid("the questions belong to different runs"));
         }
-        if has_end && runs.len() == found.len() && runs.len() > 1 {
+        if all_known && has_end && answers.len() > 1 {
             return Err(self.invalid("a cancellation that ends the run cannot be given together with answers"));
         }
-        Ok(verdicts)
+        Ok((run, verdicts))
     }
 
     fn verdict(&self, answer: &NewAnswer, slot: Slot) -> Result<Verdict, StoreError> {

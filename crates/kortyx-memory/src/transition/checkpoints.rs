@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use kortyx_protocol::{CheckpointId, SessionId};
-use kortyx_store::{CheckpointRecord, InterruptRecord, NewCheckpoint, StoreError, StoreErrorKind, WorkflowPin};
+use kortyx_store::{CheckpointRecord, InterruptRecord, NewCheckpoint, StoreError, StoreErrorKind};
 
 use crate::{
     run::Payload,
-    session::{Checkpoint, Session},
+    session::{Basis, Checkpoint, Session},
     slab::Slot,
     state::{State, Transition, corrupt},
 };
@@ -85,13 +85,14 @@ impl Transition<'_> {
             Payload::Snapshot(snapshot) if !open.is_empty() => Some(snapshot.clone()),
             _ => None,
         };
-        let pin = snapshot.as_ref().and_then(|_| self.state.pins.get(owner.pin).cloned());
+        let pin = self.state.pins.get(owner.pin).filter(|_| snapshot.is_some());
+        let basis = pin.map(|pin| Basis { pin: Arc::clone(pin), answers: owner.answers });
         let fill = |record: &mut CheckpointRecord| {
             record.run_id = Some(run_id);
             record.snapshot = snapshot;
             record.interrupts = open;
         };
-        self.append(session, checkpoint, fill, pin)
+        self.append(session, checkpoint, fill, basis)
     }
 
     /// Makes a checkpoint the session's head.
@@ -100,7 +101,7 @@ impl Transition<'_> {
         session: Slot,
         checkpoint: NewCheckpoint,
         fill: impl FnOnce(&mut CheckpointRecord),
-        pin: Option<Arc<WorkflowPin>>,
+        basis: Option<Basis>,
     ) -> Result<(), StoreError> {
         let State { sessions, index, turns, .. } = &mut *self.state;
         let owner = sessions.get_mut(session).ok_or_else(|| corrupt(self.operation))?;
@@ -113,7 +114,7 @@ impl Transition<'_> {
             index.passed.insert((created_at, session, turn));
         }
         turns.insert(record.checkpoint.id.clone(), (session, turn));
-        owner.checkpoints.push_back(Box::new(Checkpoint { record, pin }));
+        owner.checkpoints.push_back(Box::new(Checkpoint { record, basis }));
         self.count_checkpoints(session, 1)?;
         self.session_changed(session)
     }

@@ -166,9 +166,9 @@ impl Transition<'_> {
 
     /// The run's pending questions that are not past their time, oldest first.
     pub(super) fn open_questions(&self, run: Slot) -> Result<Vec<InterruptRecord>, StoreError> {
-        let mut records = Vec::new();
-        let mut context = None;
-        for slot in &self.run_at(run)?.open {
+        let open = &self.run_at(run)?.open;
+        let (mut records, mut context) = (Vec::with_capacity(open.len()), None);
+        for slot in open {
             if !self.question_at(*slot)?.is_due(self.now) {
                 records.push(self.record_sharing(*slot, &mut context)?);
             }

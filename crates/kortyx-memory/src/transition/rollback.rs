@@ -6,23 +6,23 @@ use bytes::Bytes;
 use kortyx_protocol::{RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     CheckpointRecord, Fork, ForkOutcome, InterruptRecord, InterruptStatus, NewInterrupt, NewRun, Reissue, Rollback,
-    RollbackOutcome, RunStatus, StoreError, WorkflowPin,
+    RollbackOutcome, RunStatus, StoreError,
 };
 
 use super::runs::End;
 use crate::{
-    session::Checkpoint,
+    session::{Basis, Checkpoint},
     slab::Slot,
-    state::{Transition, corrupt},
+    state::{Context, Transition, corrupt},
 };
 
 /// What a checkpoint's open questions are opened again with.
 struct Reopen {
     snapshot: Bytes,
-    pin: Arc<WorkflowPin>,
+    basis: Basis,
     /// Under their new ids, with their deadlines.
     questions: Vec<(NewInterrupt, Timestamp)>,
-    context: crate::state::Context,
+    context: Context,
 }
 
 /// Whether a checkpoint's open questions can be opened again.
@@ -98,7 +98,7 @@ impl Transition<'_> {
         let mut copy = source.checkpoint;
         copy.id = request.new_checkpoint_id;
         let run_id = reopen.is_some().then(|| request.new_run_id.clone());
-        let (snapshot, pin) = reopen.as_ref().map(|r| (r.snapshot.clone(), Arc::clone(&r.pin))).unzip();
+        let (snapshot, basis) = reopen.as_ref().map(|reopen| (reopen.snapshot.clone(), reopen.basis.clone())).unzip();
         let session = self.session_slot(&request.new_session_id);
         let interrupts = self.reopen(reopen, request.new_run_id, request.new_session_id)?;
         let fill = |record: &mut CheckpointRecord| {
@@ -108,7 +108,7 @@ impl Transition<'_> {
             record.snapshot = snapshot;
             record.interrupts.clone_from(&interrupts);
         };
-        self.append(session, copy, fill, pin)?;
+        self.append(session, copy, fill, basis)?;
         let head = self.session_at(session)?.head().ok_or_else(|| corrupt(self.operation))?;
         Ok(ForkOutcome::Done { checkpoint: Box::new(head.record.clone()), interrupts })
     }
@@ -130,10 +130,10 @@ impl Transition<'_> {
         }
         let Some(first) = open.first() else { return Ok(Reopening::Nothing) };
         let context = Arc::clone(&first.context);
-        let (Some(snapshot), Some(pin)) = (checkpoint.record.snapshot.clone(), checkpoint.pin.clone()) else {
+        let (Some(snapshot), Some(basis)) = (checkpoint.record.snapshot.clone(), checkpoint.basis.clone()) else {
             return Err(corrupt(self.operation));
         };
-        Ok(Reopening::Ready(Box::new(Reopen { snapshot, pin, questions, context })))
+        Ok(Reopening::Ready(Box::new(Reopen { snapshot, basis, questions, context })))
     }
 
     fn check_reopen(&self, reopen: Option<&Reopen>, run_id: &RunId) -> Result<(), StoreError> {
@@ -150,9 +150,10 @@ impl Transition<'_> {
         session_id: SessionId,
     ) -> Result<Vec<InterruptRecord>, StoreError> {
         let Some(reopen) = reopen else { return Ok(Vec::new()) };
-        let Reopen { snapshot, pin, questions, context } = *reopen;
-        let (workflow, context) = (Arc::unwrap_or_clone(pin), Arc::unwrap_or_clone(context));
+        let Reopen { snapshot, basis, questions, context } = *reopen;
+        let (workflow, context) = (Arc::unwrap_or_clone(basis.pin), Arc::unwrap_or_clone(context));
         let run = self.add_run(NewRun { run_id, session_id, workflow, context }, snapshot)?;
+        self.run_mut(run)?.answers = basis.answers;
         for (question, expires_at) in questions {
             self.publish_until(run, question, expires_at)?;
         }

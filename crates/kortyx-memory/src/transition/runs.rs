@@ -165,9 +165,9 @@ impl Transition<'_> {
     /// Answers that the run's driver has not received, in order.
     pub(super) fn unseen(&self, slot: Slot, seen: u64) -> Result<Vec<AnswerRecord>, StoreError> {
         let run = self.run_at(slot)?;
-        let mut answers = Vec::new();
+        let mut answers = Vec::with_capacity(run.inbox.len());
         for question in &run.inbox {
-            answers.extend(self.question_at(*question)?.delivery().filter(|answer| answer.seq > seen));
+            answers.extend(self.question_at(*question)?.delivery(seen));
         }
         Ok(answers)
     }
