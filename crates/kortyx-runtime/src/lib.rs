@@ -1,1 +1,30 @@
-//! The Kortyx engine: workflow graph, node context, journal, replay, scheduler.
+#![doc = include_str!("../README.md")]
+
+mod ask;
+mod child;
+mod context;
+mod emit;
+mod error;
+mod event;
+mod execution;
+mod flow;
+mod io;
+mod output;
+mod pass;
+mod scheduler;
+mod shared;
+mod state;
+mod step;
+pub mod workflow;
+
+pub use ask::AskGroup;
+pub use context::{NodeContext, StateHandle};
+pub use emit::StructuredStream;
+pub use error::{CallError, NodeError};
+pub use execution::{
+    DeliveredAnswer, Ending, Engine, EngineError, Execution, ExecutionHandle, Limits, OpenQuestion, Outcome, Restore,
+    RestoreError, RunInfo, Start, Suspension, Turn,
+};
+pub use io::{Batch, ChunkSink, Host, Io, IoFuture, RecordError, RecordReply, Recorder};
+pub use output::{NodeOutput, NodeResult};
+pub use workflow::{Definition, Registry, Workflow};

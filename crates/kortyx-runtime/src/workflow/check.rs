@@ -14,7 +14,7 @@ use super::{
     error::{Misbuilt, Site},
     fingerprint::fingerprint,
     graph::{Graph, forks},
-    name::{check_label, check_name, listed, nearest},
+    name::{check_label, check_name, listed, nearest, shown},
     schema::Schema,
 };
 
@@ -155,7 +155,7 @@ fn hint(name: &str, draft: &Draft, is_target: bool) -> String {
         return format!("did you mean `{END}`?");
     }
     match nearest(name, names()) {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(near) => format!("did you mean {}?", shown(near)),
         None => format!("add a node of that name or use one of {}", listed(names())),
     }
 }
@@ -164,9 +164,11 @@ fn check_conditions(draft: &Draft) -> Result<(), Misbuilt> {
     let mut between: HashMap<(&str, &str), HashMap<&When, &Edge>> = HashMap::new();
     for (number, edge) in draft.edges.iter().enumerate() {
         let known = between.entry((&*edge.from, edge.to.as_str())).or_default();
-        let is_always = edge.when == When::Always;
-        let covered = known.get(&edge.when).or_else(|| known.get(&When::Always));
-        if let Some(earlier) = covered.or_else(|| known.values().min().filter(|_| is_always)) {
+        let earlier = match &edge.when {
+            When::Always => known.values().min(),
+            when => known.get(when).or_else(|| known.get(&When::Always)),
+        };
+        if let Some(earlier) = earlier {
             let (edge, earlier) = (Box::new(edge.clone()), Box::new((*earlier).clone()));
             let workflow = Arc::clone(&draft.id);
             return Err(DefinitionError::DuplicateEdge { workflow, edge, earlier }.at(Site::Edge(number)));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kortyx_contracts::SchemaError;
 use kortyx_protocol::JsonError;
 
 use super::{Edge, name::shown};
@@ -143,15 +144,15 @@ pub enum DefinitionError {
         /// The workflow's id.
         workflow: Arc<str>,
     },
-    /// The input or output schema is not a JSON Schema.
-    #[error("the {side} schema of workflow {} is not a valid JSON Schema: {reason}", shown(workflow))]
+    /// The input or output schema cannot be used.
+    #[error("the {side} schema of workflow {} is not accepted: {reason}", shown(workflow))]
     InvalidSchema {
         /// The workflow's id.
         workflow: Arc<str>,
         /// `input` or `output`.
         side: &'static str,
         /// What is wrong with it.
-        reason: String,
+        reason: SchemaError,
     },
     /// Another definition is registered under the same id and version.
     #[error(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kortyx_contracts::SchemaValidator;
+use kortyx_contracts::{SchemaError, SchemaValidator};
 use kortyx_protocol::{Issue, RawJson};
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    pub(super) fn compile(value: Value) -> Result<Self, String> {
-        let validator = SchemaValidator::compile(&value).map_err(|error| error.to_string())?;
+    pub(super) fn compile(value: Value) -> Result<Self, SchemaError> {
+        let validator = SchemaValidator::compile(&value)?;
         Ok(Self { value, validator })
     }
 

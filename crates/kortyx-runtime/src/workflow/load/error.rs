@@ -107,7 +107,7 @@ impl LoadProblem {
     pub(super) fn unknown_function(name: &str, library: &NodeLibrary) -> Self {
         let names = library.names();
         let hint = match nearest(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
+            Some(near) => format!("did you mean {}?", shown(near)),
             None if names.is_empty() => "register it with `NodeLibrary::register`".to_owned(),
             None => format!("register it with `NodeLibrary::register` or use one of {}", listed(names)),
         };

@@ -27,7 +27,7 @@ pub(super) fn message(error: &Error) -> String {
 
 fn unknown_key(key: &str, expected: &[&str]) -> String {
     let hint = match nearest(key, expected.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
+        Some(near) => format!("did you mean {}?", shown(near)),
         None => format!("remove it or use one of {}", listed(expected.iter().copied())),
     };
     format!("the key {} is unknown here; {hint}", shown(key))

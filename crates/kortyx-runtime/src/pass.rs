@@ -1,0 +1,343 @@
+//! One pass over an activation: a node's future from its start to its end or to the pause where it is dropped.
+//!
+//! Within a pass, calls complete only *between* polls of the node, one at a time, in the order of the journal's log.
+//! A call never completes in the poll that makes it. So a node sees the same order of events whether its calls run
+//! for the first time or are replayed, however its futures are combined.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    task::Waker,
+};
+
+use kortyx_protocol::Failure;
+
+use crate::{
+    event::{Event, StateWrites},
+    shared::{Core, Shared},
+    state::{CallKey, Entry, EntryValue, Journal, Kind, OpenAsk, diverged},
+};
+
+/// What a node context points to: its pass.
+pub(crate) struct PassRef {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) activation: u32,
+    pub(crate) frame: u32,
+    pub(crate) number: u64,
+    pub(crate) workflow: Arc<str>,
+    pub(crate) node: Arc<str>,
+}
+
+/// The state of a live pass.
+pub(crate) struct PassState {
+    pub(crate) number: u64,
+    /// Wakes the loop that polls the node.
+    pub(crate) waker: Option<Waker>,
+    /// The node is being polled; the loop looks at the pass when it returns.
+    pub(crate) polling: bool,
+    /// Tracked operations under way: steps, children, emissions.
+    pub(crate) in_flight: u32,
+    /// Children that only wait for people.
+    pub(crate) waiting_children: u32,
+    pub(crate) writes: StateWrites,
+    pub(crate) emitted: HashMap<String, u32>,
+    pub(crate) clock_reads: usize,
+    pub(crate) random_reads: usize,
+    /// The step whose future is being polled.
+    pub(crate) running_step: Option<CallKey>,
+    diverged: Option<Failure>,
+    counts: HashMap<Arc<str>, u32>,
+    recorded: HashMap<CallKey, Recorded>,
+    requested: HashMap<CallKey, Requested>,
+    open: Vec<OpenAsk>,
+    revealed: HashSet<usize>,
+    cursor: usize,
+}
+
+struct Recorded {
+    kind: Kind,
+    identity: Arc<str>,
+    completed: bool,
+    abandoned: bool,
+}
+
+/// How the journal knows a call that is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// It is new, or it was under way: do it.
+    No,
+    /// Its completion is recorded and will be revealed.
+    Completed,
+    /// The node dropped it once: it stays pending.
+    Abandoned,
+}
+
+/// A call that the node made in this pass.
+#[derive(Default)]
+struct Requested {
+    waker: Option<Waker>,
+    dropped: bool,
+    /// Where in the log its completion is, once the node may see it.
+    revealed: Option<usize>,
+}
+
+impl PassState {
+    pub(crate) fn new(number: u64, journal: &Journal) -> Self {
+        let mut recorded = HashMap::new();
+        let mut note = |key: &CallKey, kind, identity: &Arc<str>, completed| {
+            let abandoned = journal.abandoned.contains(key);
+            recorded.insert(key.clone(), Recorded { kind, identity: identity.clone(), completed, abandoned });
+        };
+        for key in &journal.abandoned {
+            note(key, Kind::Step, &Arc::default(), false);
+        }
+        for ask in &journal.asks {
+            note(&ask.key, Kind::Interrupt, &ask.identity, false);
+        }
+        for child in &journal.children {
+            note(&child.key, Kind::Call, &child.identity, false);
+        }
+        for entry in &journal.log {
+            note(&entry.key, entry.kind, &entry.identity, true);
+        }
+        Self {
+            number,
+            waker: None,
+            polling: false,
+            in_flight: 0,
+            waiting_children: 0,
+            writes: StateWrites::default(),
+            emitted: HashMap::new(),
+            clock_reads: 0,
+            random_reads: 0,
+            running_step: None,
+            diverged: None,
+            counts: HashMap::new(),
+            recorded,
+            requested: HashMap::new(),
+            open: Vec::new(),
+            revealed: HashSet::new(),
+            cursor: 0,
+        }
+    }
+
+    /// The next use of an id within the activation.
+    pub(crate) fn next_key(&mut self, id: &str) -> CallKey {
+        if let Some((id, count)) = self.counts.get_key_value(id).map(|(id, count)| (id.clone(), *count)) {
+            self.counts.insert(id.clone(), count.saturating_add(1));
+            return CallKey { id, occ: count };
+        }
+        let id: Arc<str> = id.into();
+        self.counts.insert(id.clone(), 1);
+        CallKey { id, occ: 0 }
+    }
+
+    /// Makes the loop look at the pass, after a change that came from outside a poll of the node.
+    fn nudge(&self) {
+        if let Some(waker) = self.waker.as_ref().filter(|_| !self.polling) {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// How often an id was used so far.
+    pub(crate) fn uses(&self, id: &str) -> u32 {
+        self.counts.get(id).copied().unwrap_or_default()
+    }
+
+    /// Shows the node its next completion, in log order among the calls that it waits for.
+    pub(crate) fn reveal_next(&mut self, journal: &Journal) -> bool {
+        for (at, entry) in journal.log.iter().enumerate().skip(self.cursor) {
+            if self.revealed.contains(&at) {
+                if at == self.cursor {
+                    self.revealed.remove(&at);
+                    self.cursor = self.cursor.saturating_add(1);
+                }
+                continue;
+            }
+            let Some(request) = self.requested.get_mut(&entry.key).filter(|request| !request.dropped) else { continue };
+            request.revealed = Some(at);
+            self.revealed.insert(at);
+            if let Some(waker) = request.waker.take() {
+                waker.wake();
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Whether the node can only wait for people.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.in_flight == 0 && (!self.open.is_empty() || self.waiting_children > 0)
+    }
+
+    /// Takes the reason why replay cannot go on: a call that does not match, or an accepted answer whose question the
+    /// node did not ask again.
+    pub(crate) fn take_divergence(&mut self) -> Option<Failure> {
+        self.diverged.take()
+    }
+
+    /// An accepted answer whose question this pass has not asked.
+    pub(crate) fn unasked_answer<'j>(&self, journal: &'j Journal) -> Option<&'j Entry> {
+        let answered = |entry: &&Entry| matches!(entry.value, EntryValue::Answer(_));
+        journal.log.iter().filter(answered).find(|entry| !self.requested.contains_key(&entry.key))
+    }
+
+    pub(crate) fn diverge(&mut self, failure: Failure) {
+        self.diverged.get_or_insert(failure);
+    }
+
+    /// Takes the questions that the node waits for.
+    pub(crate) fn take_open(&mut self) -> Vec<OpenAsk> {
+        std::mem::take(&mut self.open)
+    }
+
+    /// Ends the pass: detached futures of it learn that they wait in vain.
+    pub(crate) fn close(self) {
+        for waker in self.requested.into_values().filter_map(|request| request.waker) {
+            waker.wake();
+        }
+    }
+}
+
+/// The pass is over; only a future that was moved out of the node can see this.
+pub(crate) struct PassOver;
+
+/// A call under way. Dropping it withdraws it.
+pub(crate) struct Call {
+    pass: Arc<PassRef>,
+    pub(crate) key: CallKey,
+    /// Work is under way that a drop would abandon.
+    under_way: bool,
+}
+
+impl Call {
+    /// Registers a call and checks it against the journal.
+    pub(crate) fn begin(
+        pass: &Arc<PassRef>,
+        key: CallKey,
+        kind: Kind,
+        identity: &str,
+    ) -> Result<(Self, Known), PassOver> {
+        let known = pass.with(|core| {
+            let place = || {
+                let activation = core.state.activations.get(&pass.activation);
+                activation.map(|activation| core.state.place(activation)).unwrap_or_default()
+            };
+            let state = core.passes.get_mut(&pass.activation)?;
+            state.requested.insert(key.clone(), Requested::default());
+            let Some(recorded) = state.recorded.get(&key) else { return Some(Known::No) };
+            if recorded.abandoned {
+                return Some(Known::Abandoned);
+            }
+            if recorded.kind == kind && *recorded.identity == *identity {
+                return Some(if recorded.completed { Known::Completed } else { Known::No });
+            }
+            let describe = |kind: Kind, identity: &str| match identity {
+                "" => format!("{} `{}` (use {})", kind.as_str(), key.id, key.occ),
+                identity => format!("{} `{}` (use {}) of {identity}", kind.as_str(), key.id, key.occ),
+            };
+            let failure = diverged(&place(), &describe(recorded.kind, &recorded.identity), &describe(kind, identity));
+            state.diverge(failure);
+            Some(Known::Abandoned)
+        })?;
+        Ok((Self { pass: pass.clone(), key, under_way: false }, known.unwrap_or(Known::No)))
+    }
+
+    /// From here on, dropping the call abandons work.
+    pub(crate) fn begin_work(&mut self) {
+        self.under_way = true;
+    }
+
+    /// The work is in the journal.
+    pub(crate) fn complete(&mut self, entry: Entry) -> Result<(), PassOver> {
+        self.under_way = false;
+        self.pass.with(|core| core.emit(Event::Journaled { activation: self.pass.activation, entry }))
+    }
+
+    /// Adds a question that the node waits for; the loop looks at it when the node is quiet.
+    pub(crate) fn ask(&self, ask: OpenAsk) -> Result<(), PassOver> {
+        self.pass.with(|core| {
+            let Some(pass) = core.passes.get_mut(&self.pass.activation) else { return };
+            pass.open.push(ask);
+            pass.nudge();
+        })
+    }
+
+    /// The completion, once the node may see it.
+    pub(crate) fn poll_revealed(&self, waker: &Waker) -> Result<Option<EntryValue>, PassOver> {
+        self.pass.with(|core| {
+            let request = core.passes.get_mut(&self.pass.activation)?.requested.get_mut(&self.key)?;
+            let Some(at) = request.revealed else {
+                request.waker = Some(waker.clone());
+                core.passes.get(&self.pass.activation)?.nudge();
+                return None;
+            };
+            let journal = &core.state.activations.get(&self.pass.activation)?.journal;
+            journal.log.get(at).map(|entry| entry.value.clone())
+        })
+    }
+
+    /// Waits until the node may see the completion.
+    pub(crate) async fn revealed(&self) -> Result<EntryValue, PassOver> {
+        std::future::poll_fn(|cx| match self.poll_revealed(cx.waker()) {
+            Ok(Some(value)) => std::task::Poll::Ready(Ok(value)),
+            Ok(None) => std::task::Poll::Pending,
+            Err(over) => std::task::Poll::Ready(Err(over)),
+        })
+        .await
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let _ = self.pass.with(|core| {
+            let Some(pass) = core.passes.get_mut(&self.pass.activation) else { return };
+            if let Some(request) = pass.requested.get_mut(&self.key) {
+                request.dropped = true;
+            }
+            pass.open.retain(|ask| ask.key != self.key);
+            if self.under_way {
+                core.abandon(self.pass.activation, self.key.clone());
+            }
+        });
+    }
+}
+
+impl PassRef {
+    /// Works on the shared state, unless this pass is over.
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Core) -> R) -> Result<R, PassOver> {
+        let mut core = self.shared.lock();
+        match core.passes.get(&self.activation) {
+            Some(pass) if pass.number == self.number => Ok(work(&mut core)),
+            _ => Err(PassOver),
+        }
+    }
+
+    /// Works on this pass.
+    pub(crate) fn with_pass<R>(&self, work: impl FnOnce(&mut PassState) -> R) -> Result<R, PassOver> {
+        let mut core = self.shared.lock();
+        match core.passes.get_mut(&self.activation) {
+            Some(pass) if pass.number == self.number => Ok(work(pass)),
+            _ => Err(PassOver),
+        }
+    }
+}
+
+/// Counts a tracked operation while it is under way.
+pub(crate) struct InFlight(Arc<PassRef>);
+
+impl InFlight {
+    pub(crate) fn enter(pass: &Arc<PassRef>) -> Self {
+        let _ = pass.with_pass(|pass| pass.in_flight = pass.in_flight.saturating_add(1));
+        Self(pass.clone())
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let _ = self.0.with_pass(|pass| {
+            pass.in_flight = pass.in_flight.saturating_sub(1);
+            pass.nudge();
+        });
+    }
+}

@@ -1,0 +1,101 @@
+//! Durable steps.
+
+use std::{future::Future, pin::Pin, sync::Arc, task};
+
+use kortyx_protocol::RawJson;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    NodeContext, NodeError,
+    context::decode,
+    pass::{Call, InFlight, Known, PassRef},
+    state::{CallKey, Entry, EntryValue, Kind},
+};
+
+impl NodeContext {
+    /// Does something once.
+    ///
+    /// The result is durable before the code after it runs, and replay returns it without calling `f`. An error is not
+    /// recorded: the step runs again when the node does. If the process dies between the effect and its record, the step
+    /// runs again too; hand [`NodeContext::idempotency_key`] to the effect so that it happens once.
+    ///
+    /// Only the returned value survives, so `f` cannot change what it captures: a closure that borrows mutably is not
+    /// `Clone` and does not compile.
+    ///
+    /// ```
+    /// # use kortyx_runtime::{NodeContext, NodeOutput, NodeResult};
+    /// # async fn send(text: &str, key: String) -> Result<u64, std::io::Error> { Ok(1) }
+    /// async fn notify(ctx: NodeContext) -> NodeResult {
+    ///     let text: String = ctx.data("draft")?;
+    ///     let receipt = ctx.step("notify", || send(&text, ctx.idempotency_key("notify"))).await?;
+    ///     Ok(NodeOutput::new().data("receipt", &receipt))
+    /// }
+    /// ```
+    pub fn step<T, E, F, Fut>(
+        &self,
+        id: &str,
+        f: F,
+    ) -> impl Future<Output = Result<T, NodeError>> + Send + use<T, E, F, Fut>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        E: Into<NodeError>,
+        F: FnOnce() -> Fut + Clone + Send,
+        Fut: Future<Output = Result<T, E>> + Send,
+    {
+        let pass = self.0.clone();
+        let key = pass.with_pass(|state| state.next_key(id));
+        async move {
+            let key = key?;
+            let (mut call, known) = Call::begin(&pass, key.clone(), Kind::Step, "")?;
+            if known == Known::No {
+                let busy = InFlight::enter(&pass);
+                pass.shared.before_effect().await;
+                call.begin_work();
+                let work = Running { pass: pass.clone(), key: key.clone(), start: Some(f), work: None };
+                let value = RawJson::of(&work.await.map_err(Into::into)?)?;
+                call.complete(Entry {
+                    key: key.clone(),
+                    kind: Kind::Step,
+                    identity: Arc::default(),
+                    value: EntryValue::Value(value),
+                })?;
+                pass.shared.flush(false).await;
+                drop(busy);
+            }
+            match call.revealed().await? {
+                EntryValue::Value(value) => decode(&value, "the result of the step", &key.id),
+                _ => Err(NodeError::message(format!("the journal entry of the step `{}` is no result", key.id))),
+            }
+        }
+    }
+}
+
+/// Runs the work of a step and marks the step as the running one whenever it is polled.
+struct Running<F, Fut> {
+    pass: Arc<PassRef>,
+    key: CallKey,
+    start: Option<F>,
+    work: Option<Pin<Box<Fut>>>,
+}
+
+impl<F, Fut> Unpin for Running<F, Fut> {}
+
+impl<F: FnOnce() -> Fut, Fut: Future> Future for Running<F, Fut> {
+    type Output = Fut::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> task::Poll<Self::Output> {
+        let this = self.get_mut();
+        let outer = this.pass.with_pass(|pass| pass.running_step.replace(this.key.clone()));
+        if let Some(start) = this.start.take() {
+            this.work = Some(Box::pin(start()));
+        }
+        let poll = match &mut this.work {
+            Some(work) => work.as_mut().poll(cx),
+            None => task::Poll::Pending,
+        };
+        if let Ok(outer) = outer {
+            let _ = this.pass.with_pass(|pass| pass.running_step = outer);
+        }
+        poll
+    }
+}

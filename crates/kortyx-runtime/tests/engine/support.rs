@@ -1,0 +1,262 @@
+//! A world for the engine: storage that can be crashed, a clock that stands still, a sink that remembers.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use kortyx_protocol::{RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
+use kortyx_runtime::{
+    Batch, ChunkSink, DeliveredAnswer, Engine, EngineError, Execution, Host, Io, IoFuture, Limits, OpenQuestion,
+    Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError, RunInfo, Start, Turn, Workflow,
+};
+use serde_json::Value;
+
+/// What storage knows of the run.
+#[derive(Default)]
+pub(crate) struct Stored {
+    pub(crate) snapshot: Option<Vec<u8>>,
+    pub(crate) entries: Vec<Vec<u8>>,
+    pub(crate) open: Vec<OpenQuestion>,
+    pub(crate) answers: Vec<DeliveredAnswer>,
+    pub(crate) superseded: Vec<String>,
+    pub(crate) writes: u64,
+}
+
+/// The recorder, the sink and the host of a run.
+pub(crate) struct World {
+    pub(crate) stored: Mutex<Stored>,
+    pub(crate) chunks: Mutex<Vec<StreamChunk>>,
+    /// Storage accepts this many writes and then takes the process down.
+    pub(crate) writes_left: AtomicU64,
+    millis: AtomicU64,
+    engine: Engine,
+    info: RunInfo,
+}
+
+/// How far a drive came.
+#[derive(Debug)]
+pub(crate) enum Drive {
+    Waiting,
+    Ended(Outcome),
+    Parked(kortyx_protocol::Failure),
+    Crashed,
+}
+
+impl World {
+    pub(crate) fn new(workflows: &[&Workflow]) -> Arc<Self> {
+        let mut registry = Registry::new();
+        for workflow in workflows {
+            registry.register(workflow).unwrap();
+        }
+        Arc::new(Self {
+            stored: Mutex::default(),
+            chunks: Mutex::default(),
+            writes_left: AtomicU64::new(u64::MAX),
+            millis: AtomicU64::new(1_000),
+            engine: Engine::new(Arc::new(registry), Limits::default()),
+            info: RunInfo { run_id: RunId::new("run-1").unwrap(), session_id: SessionId::new("session-1").unwrap() },
+        })
+    }
+
+    /// The same storage seen by other code: a new process with other workflows.
+    pub(crate) fn redeploy(&self, workflows: &[&Workflow]) -> Arc<Self> {
+        let world = Self::new(workflows);
+        let stored = std::mem::take(&mut *self.stored.lock().unwrap());
+        *world.stored.lock().unwrap() = stored;
+        world
+    }
+
+    fn io(self: &Arc<Self>) -> Io {
+        Io { chunks: self.clone(), recorder: self.clone(), host: self.clone() }
+    }
+
+    pub(crate) fn start(self: &Arc<Self>, workflow: &Workflow, input: &Value) -> Execution {
+        let start = Start::new(self.info.clone(), workflow.definition().clone(), RawJson::of(input).unwrap());
+        self.engine.start(start, self.io()).unwrap()
+    }
+
+    /// Goes on from what storage knows, as another process would.
+    pub(crate) fn restore(self: &Arc<Self>) -> Result<Execution, RestoreError> {
+        let stored = self.stored.lock().unwrap();
+        let snapshot = stored.snapshot.clone().expect("the run is durable");
+        let entries = stored.entries.clone();
+        let entries: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
+        let answers = stored.answers.clone();
+        drop(stored);
+        self.engine
+            .restore(Restore { run: self.info.clone(), snapshot: &snapshot, entries: &entries, answers }, self.io())
+    }
+
+    /// Runs to the next pause, end or crash, and stores it as a driver would.
+    pub(crate) async fn drive(self: &Arc<Self>, execution: &mut Execution) -> Drive {
+        loop {
+            match execution.advance().await {
+                Ok(Turn::Suspended(pause)) => {
+                    if self.write().is_err() {
+                        return Drive::Crashed;
+                    }
+                    let mut stored = self.stored.lock().unwrap();
+                    let missed: Vec<_> =
+                        stored.answers.iter().filter(|answer| answer.seq > pause.answers_seen).cloned().collect();
+                    if !missed.is_empty() {
+                        drop(stored);
+                        execution.handle().deliver(missed);
+                        continue;
+                    }
+                    stored.snapshot = Some(pause.snapshot);
+                    stored.entries.clear();
+                    stored.publish(pause.publish, &pause.withdraw);
+                    return Drive::Waiting;
+                }
+                Ok(Turn::Finished(ending)) => {
+                    return if self.write().is_err() { Drive::Crashed } else { Drive::Ended(ending.outcome) };
+                }
+                Err(EngineError::Storage(_)) => return Drive::Crashed,
+                Err(EngineError::Parked(failure)) => return Drive::Parked(failure),
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    /// Starts the run and drives it to its first stop.
+    pub(crate) async fn run(self: &Arc<Self>, workflow: &Workflow, input: Value) -> Drive {
+        self.drive(&mut self.start(workflow, &input)).await
+    }
+
+    /// Restores the run and drives it to its next stop.
+    pub(crate) async fn resume(self: &Arc<Self>) -> Drive {
+        match self.restore() {
+            Ok(mut execution) => self.drive(&mut execution).await,
+            Err(RestoreError::Parked(failure)) => Drive::Parked(failure),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// Accepts an answer to the open question with this id (`"id"` or `"node/id"`), then resumes in a new process.
+    pub(crate) async fn answer(self: &Arc<Self>, id: &str, response: ResumeResponse) -> Drive {
+        self.accept(id, response);
+        self.resume().await
+    }
+
+    /// Accepts an answer to the first open question with this id.
+    pub(crate) fn accept(&self, id: &str, response: ResumeResponse) {
+        let mut stored = self.stored.lock().unwrap();
+        let named =
+            |question: &OpenQuestion| question.id() == id || format!("{}/{}", question.node, question.id()) == id;
+        let at = stored.open.iter().position(named).unwrap_or_else(|| panic!("no open question `{id}`"));
+        let question = stored.open.remove(at);
+        let seq = stored.answers.len() as u64 + 1;
+        stored.answers.push(DeliveredAnswer { seq, ask: question.ask, response });
+    }
+
+    /// The ids of the open questions, in the order of their publication.
+    pub(crate) fn open(&self) -> Vec<String> {
+        self.stored.lock().unwrap().open.iter().map(|question| question.id().to_owned()).collect()
+    }
+
+    /// The concatenated text chunks.
+    pub(crate) fn text(&self) -> String {
+        let chunks = self.chunks.lock().unwrap();
+        let texts = chunks.iter().filter_map(|chunk| match chunk {
+            StreamChunk::TextDelta(delta) => Some(delta.delta.as_str()),
+            StreamChunk::Message { content, .. } => Some(content.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    fn write(&self) -> Result<(), RecordError> {
+        let left = self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        self.stored.lock().unwrap().writes += 1;
+        left.map(drop).map_err(|_| RecordError { message: "the process died".into(), source: None })
+    }
+}
+
+impl Stored {
+    fn publish(&mut self, publish: Vec<OpenQuestion>, withdraw: &[String]) {
+        self.open.retain(|question| !withdraw.contains(&question.ask));
+        self.superseded.extend(withdraw.iter().cloned());
+        for question in publish {
+            assert!(!self.open.iter().any(|open| open.ask == question.ask), "published twice: {}", question.ask);
+            self.open.push(question);
+        }
+    }
+}
+
+impl ChunkSink for World {
+    fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
+        self.chunks.lock().unwrap().push(chunk);
+        Box::pin(async {})
+    }
+}
+
+impl Recorder for World {
+    fn open(&self, snapshot: Vec<u8>) -> IoFuture<'_, Result<(), RecordError>> {
+        Box::pin(async move {
+            self.write()?;
+            let before = self.stored.lock().unwrap().snapshot.replace(snapshot);
+            assert!(before.is_none(), "opened twice");
+            Ok(())
+        })
+    }
+
+    fn record(&self, batch: Batch) -> IoFuture<'_, Result<RecordReply, RecordError>> {
+        Box::pin(async move {
+            self.write()?;
+            let mut stored = self.stored.lock().unwrap();
+            assert!(stored.snapshot.is_some(), "recorded before it was opened");
+            stored.entries.extend(batch.entries);
+            stored.publish(batch.publish, &batch.withdraw);
+            let answers = stored.answers.iter().filter(|answer| answer.seq > batch.answers_seen).cloned().collect();
+            Ok(RecordReply { answers })
+        })
+    }
+}
+
+impl Host for World {
+    fn now(&self) -> Timestamp {
+        let millis = self.millis.fetch_add(1, Ordering::SeqCst);
+        Timestamp::from_millis(i64::try_from(millis).unwrap())
+    }
+
+    fn random(&self) -> Result<[u8; 16], RecordError> {
+        let mut bytes = [7; 16];
+        bytes[..8].copy_from_slice(&self.millis.fetch_add(1, Ordering::SeqCst).to_le_bytes());
+        Ok(bytes)
+    }
+
+    fn sleep(&self, duration: Duration) -> IoFuture<'static, ()> {
+        if duration >= Duration::from_secs(3600) { Box::pin(pending()) } else { Box::pin(tokio::time::sleep(duration)) }
+    }
+}
+
+/// An answer by option ids.
+pub(crate) fn select(ids: &[&str]) -> ResumeResponse {
+    ResumeResponse::Select { ids: ids.iter().map(ToString::to_string).collect() }
+}
+
+/// A text answer.
+pub(crate) fn text(text: &str) -> ResumeResponse {
+    ResumeResponse::Text { text: text.into() }
+}
+
+/// The output of a run that has completed.
+pub(crate) fn completed(drive: Drive) -> Value {
+    match drive {
+        Drive::Ended(Outcome::Completed(data)) => data.to_value().unwrap(),
+        other => panic!("expected a completed run, found {other:?}"),
+    }
+}
+
+/// The failure of a run that has failed.
+pub(crate) fn failed(drive: Drive) -> kortyx_protocol::Failure {
+    match drive {
+        Drive::Ended(Outcome::Failed(failure)) => failure,
+        other => panic!("expected a failed run, found {other:?}"),
+    }
+}
