@@ -10,13 +10,15 @@ pub(crate) fn refuse_inexact(text: &str) -> Result<(), JsonError> {
     if !has_long_digits(text.as_bytes()) {
         return Ok(());
     }
-    Walk::new(text).find(|found| !is_exact(found.literal)).map_or(Ok(()), |found| {
-        let range = "outside -9223372036854775808..=18446744073709551615 and would be rounded, send it as a string";
-        Err(JsonError::new(
-            found.path,
-            format!("integer of {} digits is {range}", found.literal.trim_start_matches('-').len()),
-        ))
-    })
+    let mut walk = Walk::new(text);
+    while let Some(literal) = walk.next_number() {
+        if !is_exact(literal) {
+            let digits = literal.trim_start_matches('-').len();
+            let range = "outside -9223372036854775808..=18446744073709551615 and would be rounded, send it as a string";
+            return Err(JsonError::new(walk.path(), format!("integer of {digits} digits is {range}")));
+        }
+    }
+    Ok(())
 }
 
 /// Whether there is a run of suspicious length, in or outside of strings. Looks at one byte of 19, mostly.
@@ -41,12 +43,6 @@ fn is_exact(literal: &str) -> bool {
     literal.contains(['.', 'e', 'E']) || literal.parse::<i64>().is_ok() || literal.parse::<u64>().is_ok()
 }
 
-/// A number and its place.
-struct Found<'a> {
-    literal: &'a str,
-    path: String,
-}
-
 /// A container that the walk is in.
 enum Frame<'a> {
     /// An object; `None` before a key was read.
@@ -55,7 +51,7 @@ enum Frame<'a> {
     Array(usize),
 }
 
-/// Walks through JSON text and yields its numbers with their paths. Ends early, without harm, on what is not JSON.
+/// A walk through JSON text from number to number. Ends early, without harm, on what is not JSON.
 struct Walk<'a> {
     rest: &'a str,
     frames: Vec<Frame<'a>>,
@@ -88,6 +84,7 @@ impl<'a> Walk<'a> {
         string
     }
 
+    /// Where the walk is.
     fn path(&self) -> String {
         let mut path = String::new();
         for frame in &self.frames {
@@ -118,12 +115,9 @@ impl<'a> Walk<'a> {
         }
         self.rest = self.rest.get(1..).unwrap_or_default();
     }
-}
 
-impl<'a> Iterator for Walk<'a> {
-    type Item = Found<'a>;
-
-    fn next(&mut self) -> Option<Found<'a>> {
+    /// Steps to the next number.
+    fn next_number(&mut self) -> Option<&'a str> {
         loop {
             self.take_until(|byte| matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b'"' | b'-' | b'0'..=b'9'));
             match *self.rest.as_bytes().first()? {
@@ -135,8 +129,7 @@ impl<'a> Iterator for Walk<'a> {
                 }
                 b'-' | b'0'..=b'9' => {
                     let in_number = |byte: u8| matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9');
-                    let literal = self.take_until(|byte| !in_number(byte));
-                    return Some(Found { literal, path: self.path() });
+                    return Some(self.take_until(|byte| !in_number(byte)));
                 }
                 byte => self.structure(byte),
             }
@@ -151,7 +144,8 @@ mod tests {
     use super::*;
 
     fn numbers(text: &str) -> Vec<(String, &str)> {
-        Walk::new(text).map(|found| (found.path, found.literal)).collect()
+        let mut walk = Walk::new(text);
+        std::iter::from_fn(|| walk.next_number().map(|literal| (walk.path(), literal))).collect()
     }
 
     #[test]
@@ -168,6 +162,12 @@ mod tests {
         let long = "9".repeat(40);
         assert!(refuse_inexact(&format!(r#"{{"{long}":"{long}","\\":"\"{long}"}}"#)).is_ok());
         assert!(refuse_inexact(&format!("[0.{long},{long}.0,1{long}e-40]")).is_ok());
+    }
+
+    #[test]
+    fn a_deep_text_with_many_numbers_is_checked_in_no_time() {
+        let (open, close) = ("[".repeat(200_000), "]".repeat(200_000));
+        assert!(refuse_inexact(&format!("{open}{}1{close}", "1234567890123456789,".repeat(100_000))).is_ok());
     }
 
     proptest! {
