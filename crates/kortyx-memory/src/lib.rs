@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(test)]
+mod check;
 mod index;
 mod intern;
 mod map;
@@ -9,6 +11,8 @@ mod session;
 mod slab;
 mod state;
 mod store;
+#[cfg(test)]
+mod tests;
 mod transition;
 
 pub use store::{MemoryStore, MemoryStoreBuilder};

@@ -7,7 +7,7 @@ use std::{collections::HashMap, hash::Hash};
 pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
 /// How many entries a map may have room for without being asked why.
-pub(crate) const SPARE: usize = 1024;
+pub(crate) const SPARE: usize = 256;
 
 /// Gives back the room of entries that are gone.
 pub(crate) fn tidy<K: Hash + Eq, V>(map: &mut Map<K, V>) {

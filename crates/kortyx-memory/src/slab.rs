@@ -49,7 +49,12 @@ impl<T> Slab<T> {
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.slots.iter().flatten().count()
+        self.iter().count()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
+        (0..).zip(&self.slots).filter_map(|(slot, value)| Some((slot, value.as_deref()?)))
     }
 
     /// Gives back the room of values that are gone, as far as the ones that stay allow.

@@ -71,14 +71,6 @@ impl State {
         tidy(&mut self.session_slots);
         tidy(&mut self.turns);
     }
-
-    /// How many things it holds and index entries it keeps.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        let slots = self.run_slots.len() + self.question_slots.len() + self.session_slots.len() + self.turns.len();
-        let values = self.runs.len() + self.questions.len() + self.sessions.len() + self.pins.len() + self.pairs.len();
-        slots + values + self.index.len()
-    }
 }
 
 /// One transition under way: it checks everything first, then changes the state.

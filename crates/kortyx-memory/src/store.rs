@@ -70,6 +70,11 @@ impl MemoryStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    #[cfg(test)]
+    pub(crate) fn inspect<T>(&self, look: impl FnOnce(&State) -> T) -> Option<T> {
+        self.lock().as_deref().map(look)
+    }
+
     /// Runs one transition, alone.
     fn transition<T>(
         &self,
