@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, hash::Hash};
 
-/// A hash map whose seed is random and whose hash takes a few nanoseconds; the standard one takes a third of a
+/// A hash map whose seed is random and whose hash takes a few nanoseconds; the standard one takes a fifth of a
 /// transition's time.
 pub(crate) type Map<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
