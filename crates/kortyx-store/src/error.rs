@@ -67,3 +67,26 @@ impl StoreError {
         matches!(self.kind, StoreErrorKind::Unavailable)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_was_being_done_and_leaves_its_source_to_the_reader() {
+        let error = StoreError::new(StoreErrorKind::Unavailable, "answer", "the file is locked")
+            .with_source("SQLITE_BUSY".to_owned());
+        assert_eq!(error.to_string(), "answer: the file is locked");
+        assert_eq!(error.source().map(ToString::to_string), Some("SQLITE_BUSY".to_owned()));
+        assert_eq!((error.kind(), error.operation()), (StoreErrorKind::Unavailable, "answer"));
+    }
+
+    #[test]
+    fn only_an_unavailable_store_is_worth_another_try() {
+        let retryable = |kind| StoreError::new(kind, "open", "why").is_retryable();
+        assert!(retryable(StoreErrorKind::Unavailable));
+        for kind in [StoreErrorKind::LeaseLost, StoreErrorKind::AlreadyExists, StoreErrorKind::Closed] {
+            assert!(!retryable(kind));
+        }
+    }
+}

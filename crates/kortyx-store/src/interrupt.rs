@@ -262,3 +262,67 @@ pub struct Reissue {
     /// Its new secret.
     pub token: ResumeToken,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &str) -> SessionId {
+        SessionId::new(id).unwrap()
+    }
+
+    #[test]
+    fn a_scope_contains_what_matches_all_of_it() {
+        let context = BTreeMap::from([("n".to_owned(), Scalar::Int(1)), ("t".to_owned(), Scalar::Text("x".into()))]);
+        let contains = |scope: Scope| scope.contains(&session("s"), &context);
+        assert!(contains(Scope::default()), "a scope without parts restricts nothing");
+        assert!(contains(Scope::session(session("s"))));
+        assert!(contains(Scope::session(session("s")).with("n", Scalar::Int(1))));
+        assert!(!contains(Scope::session(session("t")).with("n", Scalar::Int(1))));
+        assert!(!contains(Scope::default().with("n", Scalar::Int(1)).with("m", Scalar::Int(1))));
+    }
+
+    #[test]
+    fn scalars_of_different_types_are_different() {
+        let context = BTreeMap::from([("n".to_owned(), Scalar::Int(1))]);
+        for other in [Scalar::Text("1".into()), Scalar::Bool(true), Scalar::Int(2)] {
+            assert!(!Scope::default().with("n", other).contains(&session("s"), &context));
+        }
+    }
+
+    #[test]
+    fn only_a_scope_without_any_part_is_empty() {
+        assert!(Scope::default().is_empty());
+        assert!(!Scope::session(session("s")).is_empty());
+        assert!(!Scope::default().with("", Scalar::Bool(false)).is_empty());
+    }
+
+    #[test]
+    fn a_status_has_one_name_and_a_name_one_status() {
+        for name in ["pending", "answered", "cancelled", "expired", "superseded"] {
+            assert_eq!(InterruptStatus::parse(name).map(InterruptStatus::as_str), Some(name));
+        }
+        assert_eq!(InterruptStatus::parse("Pending"), None);
+    }
+
+    #[test]
+    fn a_published_question_is_pending_until_an_absolute_deadline() {
+        let new = NewInterrupt {
+            request_id: RequestId::new("human-1").unwrap(),
+            token: ResumeToken::parse("secret").unwrap(),
+            ask: AskKey("pick#2".to_owned()),
+            workflow: "review".to_owned(),
+            node: "approve".to_owned(),
+            question: Bytes::from_static(b"{}"),
+            expires_in: Duration::from_mins(15),
+            default: None,
+            optional_cancel: false,
+            after_response_completed: false,
+        };
+        let (run, context) = (RunId::new("run-1").unwrap(), Arc::default());
+        let record = InterruptRecord::new(new, run, session("s"), context, Timestamp::from_millis(1_000));
+        assert_eq!((record.created_at.as_millis(), record.expires_at.as_millis()), (1_000, 901_000));
+        assert_eq!((record.status, record.answer, record.receipt), (InterruptStatus::Pending, None, None));
+        assert_eq!(record.ask.to_string(), "pick#2");
+    }
+}

@@ -1,13 +1,12 @@
 //! The Kortyx storage port: records, state transitions and the conformance suite.
 //!
-//! [`Store`] is the contract that every adapter keeps. Its operations are *state transitions*: each is atomic, each
-//! is one round trip, and no layer above reads, changes and writes back. Snapshots, questions and answers are opaque
-//! bytes to a store; it never edits them.
+#![doc = include_str!("../README.md")]
 
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod extension;
 mod interrupt;
 mod port;
 mod run;
@@ -18,6 +17,7 @@ mod transition;
 pub use bytes::Bytes;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
+pub use extension::StoreExt;
 pub use interrupt::{
     AnswerRecord, AskKey, InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, NewInterrupt, Receipt,
     Reissue, Scalar, Scope,

@@ -198,3 +198,29 @@ pub struct Claimed {
     /// Answers that no snapshot holds yet, in the order of their acceptance ([`AnswerRecord::seq`]).
     pub answers: Vec<AnswerRecord>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_has_one_name_and_a_name_one_status() {
+        for name in ["running", "suspended", "completed", "failed", "cancelled", "expired", "parked"] {
+            assert_eq!(RunStatus::parse(name).map(RunStatus::as_str), Some(name));
+        }
+        for name in ["", "Running", "running ", "done"] {
+            assert_eq!(RunStatus::parse(name), None);
+        }
+    }
+
+    #[test]
+    fn what_a_driver_may_end_a_run_with_is_terminal() {
+        for status in [TerminalStatus::Completed, TerminalStatus::Failed, TerminalStatus::Cancelled] {
+            assert!(RunStatus::from(status).is_terminal());
+        }
+        for status in [RunStatus::Running, RunStatus::Suspended, RunStatus::Parked] {
+            assert!(!status.is_terminal());
+        }
+        assert!(RunStatus::Expired.is_terminal());
+    }
+}

@@ -44,7 +44,7 @@ pub struct CheckpointRecord {
     pub forked_from: Option<CheckpointId>,
     /// The run whose turn it closes.
     pub run_id: Option<RunId>,
-    /// That run's snapshot, when the turn ended with open questions.
+    /// That run's snapshot, when the turn ended with open questions, else `None`.
     pub snapshot: Option<Bytes>,
     /// Questions open at its end, as they were then (status `Pending`), oldest first.
     pub interrupts: Vec<InterruptRecord>,

@@ -9,7 +9,9 @@ use super::{
     outcome::{assert_same, error_kind, granted},
     world::{OPEN_FOR, World, driver, ids, in_scope, keys, of_run, suspend},
 };
-use crate::{InterruptQuery, InterruptRecord, NewInterrupt, RunRef, Scalar, Scope, StoreErrorKind, Suspend};
+use crate::{
+    InterruptQuery, InterruptRecord, NewInterrupt, RunRef, Scalar, Scope, StoreErrorKind, StoreExt as _, Suspend,
+};
 
 list![
     b113_a_listing_without_session_run_or_context_is_refused,
@@ -165,6 +167,8 @@ async fn a_page_holds_between_one_and_two_hundred_questions(w: &World<'_>) {
         let page = w.store.list_interrupts(query.clone()).await.unwrap();
         assert_eq!((page.interrupts.len(), page.next.is_some()), (expected, true), "limit {limit}");
     }
+    let all = w.store.open_questions(&paused.run.run_id).await.unwrap();
+    assert_eq!(ids(&all), ids(&paused.open), "over as many pages as it takes");
 }
 
 async fn pages_follow_each_other_without_gap_or_repetition(w: &World<'_>) {

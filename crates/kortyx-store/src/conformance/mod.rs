@@ -3,10 +3,12 @@
 //! An adapter implements [`Backend`] in its tests and asserts that the whole list passes. There is no list of
 //! exceptions: a case that fails, panics, hangs or did not run fails the [`Report`].
 //!
-//! ```ignore
-//! #[tokio::test(flavor = "multi_thread")]
-//! async fn the_store_keeps_every_promise() {
-//!     let report = kortyx_store::conformance::run_all(&MyBackend::new()).await;
+//! ```
+//! use kortyx_store::conformance::{Backend, run_all};
+//!
+//! // #[tokio::test(flavor = "multi_thread")]
+//! async fn the_store_keeps_every_promise(backend: impl Backend) {
+//!     let report = run_all(&backend).await;
 //!     assert!(report.is_success(), "{report}");
 //! }
 //! ```
