@@ -1,1 +1,21 @@
-//! The Kortyx store in an SQLite file.
+#![doc = include_str!("../README.md")]
+//!
+//! How it works inside: `store` is the port. What writes becomes a `job` for the one `writer`, which loads a `batch` of
+//! rows, lets every `transition` decide over it and commits once; transitions that read as they go are `alone`. What only
+//! reads takes a connection of the pool (`read`). SQL is in `queries`, connections in `client`, the driver's errors in
+//! `error`.
+
+mod alone;
+mod batch;
+mod client;
+mod config;
+mod error;
+mod job;
+mod read;
+mod row;
+mod store;
+mod transition;
+mod writer;
+
+pub use config::{SqliteConfig, Synchronous};
+pub use store::SqliteStore;

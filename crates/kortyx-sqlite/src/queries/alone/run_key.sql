@@ -1,0 +1,1 @@
+SELECT id FROM runs WHERE run_id = $1;

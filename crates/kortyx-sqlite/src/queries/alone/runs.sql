@@ -1,0 +1,5 @@
+-- $1: keys of runs.
+SELECT 'run' AS tag, * FROM runs WHERE id IN (SELECT value FROM json_each($1));
+SELECT 'pending' AS tag, * FROM interrupts
+WHERE run IN (SELECT value FROM json_each($1)) AND status = 'pending'
+ORDER BY created_at, id;

@@ -1,0 +1,1 @@
+SELECT id FROM checkpoints WHERE checkpoint_id = $1

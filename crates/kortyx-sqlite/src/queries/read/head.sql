@@ -1,0 +1,1 @@
+SELECT head FROM sessions WHERE session_id = $1

@@ -1,0 +1,1 @@
+INSERT INTO checkpoint_payloads (checkpoint, state, snapshot) VALUES (?, ?, ?);

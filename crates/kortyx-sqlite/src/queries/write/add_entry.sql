@@ -1,0 +1,1 @@
+INSERT INTO entries (run, body) VALUES (?, ?);

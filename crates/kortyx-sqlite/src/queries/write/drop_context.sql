@@ -1,0 +1,1 @@
+DELETE FROM pending_context WHERE key = ? AND value = ? AND created_at = ? AND interrupt = ?;

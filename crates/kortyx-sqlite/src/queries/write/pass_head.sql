@@ -1,0 +1,1 @@
+UPDATE checkpoints SET is_head = 0 WHERE id = ?;

@@ -1,0 +1,1 @@
+UPDATE runs SET lease_until = ? WHERE id = ?;
