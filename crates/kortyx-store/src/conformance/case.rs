@@ -3,8 +3,8 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use super::{
-    Backend, answering, batches, cancelling, checkpoints, expiry, finishing, forking, identities, leases, listing,
-    living, opening, orphans, payloads, pruning, racing, recording, rolling_back, suspending,
+    Backend, answering, batches, cancelling, checkpoints, crowds, expiry, finishing, forking, identities, leases,
+    listing, living, opening, orphans, payloads, pruning, racing, recording, rolling_back, suspending,
 };
 
 /// Lists a module's cases under their names. One that is written and not listed is dead code, so it does not compile.
@@ -75,6 +75,7 @@ pub fn cases() -> Vec<Case> {
         pruning::cases(),
         payloads::cases(),
         identities::cases(),
+        crowds::cases(),
         living::cases(),
     ];
     groups.into_iter().flatten().collect()

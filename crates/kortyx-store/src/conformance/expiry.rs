@@ -119,11 +119,13 @@ async fn a_default_is_left_to_workers_that_have_the_code(w: &World<'_>) {
         ..suspend(RunRef::New(run.clone(), super::world::driver()), vec![with_default(w, "a")])
     };
     w.store.suspend(request).await.unwrap();
+    let known = defaulting(w, &["a"]).await;
     w.advance(OPEN_FOR);
 
     let batch = w.expire().await;
 
-    assert_eq!((batch.interrupts.len(), batch.ended.len(), batch.claimed.len()), (1, 0, 0));
+    assert_eq!((batch.interrupts.len(), batch.ended.len(), batch.claimed.len()), (2, 0, 1));
+    assert_eq!(batch.claimed[0].run.run_id, known.run.run_id);
     let stored = w.run(&run.run_id).await;
     assert_eq!((stored.status, stored.lease_until), (RunStatus::Running, None));
     let request = ClaimRequest { workflows: vec![other], ..super::world::claim_request() };
@@ -144,13 +146,17 @@ async fn a_default_after_answers_that_nobody_used_comes_after_them(w: &World<'_>
 
 async fn an_expiry_under_a_driver_is_told_to_the_driver(w: &World<'_>) {
     let lease = w.driven().await;
-    let open = w.published(&lease, vec![with_default(w, "a"), w.ask("b")]).await;
+    let mut open = w.published(&lease, vec![with_default(w, "a"), w.ask("b")]).await;
+    let busy = w.driven().await;
+    open.extend(w.published(&busy, w.asks(&["a"])).await);
     w.advance(OPEN_FOR);
     let lease = w.store.renew(&lease, LEASE, 0).await.unwrap().lease;
+    let busy = w.store.renew(&busy, LEASE, 0).await.unwrap().lease;
 
     let batch = w.expire().await;
 
     assert_eq!((ids(&batch.interrupts), batch.ended.len(), batch.claimed.len()), (ids(&open), 0, 0));
+    w.complete(&busy, 0).await;
     let run = w.run(&lease.run_id).await;
     assert_eq!((run.status, run.fence, run.lease_until), (RunStatus::Running, lease.fence, Some(lease.until)));
     let recorded = w.store.record(record(&lease)).await.unwrap();

@@ -47,13 +47,19 @@ async fn a_finished_run_keeps_its_outcome_and_its_definition(w: &World<'_>) {
 
 async fn a_new_run_is_finished_in_one_transition(w: &World<'_>) {
     let run = w.new_run();
-    let request = finish(RunRef::New(run.clone(), driver()), TerminalStatus::Completed);
+    let checkpoint = w.new_checkpoint("turn");
+    let request = Finish {
+        checkpoint: Some(checkpoint.clone()),
+        ..finish(RunRef::New(run.clone(), driver()), TerminalStatus::Completed)
+    };
 
     assert_eq!(w.store.finish(request.clone()).await.unwrap(), Finished::Done);
 
     let stored = w.run(&run.run_id).await;
     assert_eq!((stored.status, stored.lease_until), (RunStatus::Completed, None));
-    assert_eq!((stored.session_id, stored.outcome), (run.session_id, Some(bytes("outcome"))));
+    assert_eq!((&stored.session_id, stored.outcome), (&run.session_id, Some(bytes("outcome"))));
+    let head = w.store.head(&run.session_id).await.unwrap().unwrap();
+    assert_eq!((head.checkpoint, head.run_id), (checkpoint, Some(run.run_id)));
     assert_eq!(error_kind(w.store.finish(request).await), StoreErrorKind::AlreadyExists);
     assert!(w.claim().await.is_empty());
 }

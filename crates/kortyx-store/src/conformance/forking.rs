@@ -4,7 +4,7 @@ use super::{
     case::{Case, list},
     chains::{assert_reissued, chain, end, fork, reading, rollback},
     outcome::{assert_same, error_kind, forked, granted, rolled_back},
-    world::{OPEN_FOR, World, at_once, bytes, ids, in_scope, keys, pin, text},
+    world::{MARGIN, OPEN_FOR, World, at_once, bytes, ids, in_scope, keys, pin, text},
 };
 use crate::{Fork, ForkOutcome, InterruptStatus, RunStatus, Scope, StoreErrorKind};
 
@@ -172,7 +172,8 @@ async fn a_fork_into_an_existing_session_is_refused(w: &World<'_>) {
 
 async fn a_fork_of_an_expired_question_is_refused(w: &World<'_>) {
     let chain = chain(w).await;
-    w.advance(OPEN_FOR);
+    w.advance(OPEN_FOR.saturating_sub(MARGIN * 2));
+    assert!(w.store.now().await.unwrap() >= chain.paused.open[0].expires_at, "the very moment");
     let request = fork(w, &chain.asked);
     let outcome = w.store.fork(request.clone()).await.unwrap();
     let ForkOutcome::Expired(expired) = outcome else { panic!("{outcome:?}") };

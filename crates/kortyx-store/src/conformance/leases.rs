@@ -175,7 +175,10 @@ async fn b048_a_live_lease_is_never_taken_over(w: &World<'_>) {
     assert!(w.claim().await.is_empty());
     driven(w.answer(&open[0], "yes").await);
     w.advance(MARGIN);
-    assert!(w.store.now().await.unwrap() >= lease.until);
+    assert!(w.store.now().await.unwrap() >= lease.until, "its very last moment");
+    let claimed = w.claim().await.remove(0);
+    assert_eq!(claimed.run.run_id, lease.run_id);
+    w.advance(LEASE);
     granted(w.answer(&open[1], "yes").await);
 }
 

@@ -36,6 +36,7 @@ mod cancelling;
 mod case;
 mod chains;
 mod checkpoints;
+mod crowds;
 mod expiry;
 mod finishing;
 mod forking;

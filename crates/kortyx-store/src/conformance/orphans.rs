@@ -54,17 +54,21 @@ async fn b089_runs_that_wait_or_ended_or_are_driven_are_no_orphans(w: &World<'_>
 
 async fn orphans_come_oldest_first_and_no_more_than_asked_for(w: &World<'_>) {
     let mut expected = Vec::new();
-    for _ in 0..5 {
-        expected.push(w.driven().await.run_id);
+    let other = WorkflowPin { id: "another".to_owned(), ..pin() };
+    for i in 0..5 {
+        let workflow = if i % 2 == 0 { pin() } else { other.clone() };
+        expected.push(w.driven_run(NewRun { workflow, ..w.new_run() }).await.run_id);
         w.advance(Duration::from_secs(1));
     }
+    let workflows = vec![other, pin()];
     w.advance(LEASE + MARGIN);
 
     let none = ClaimRequest { limit: 0, ..claim_request() };
     assert!(w.store.claim_orphans(none).await.unwrap().is_empty());
     let mut claimed = Vec::new();
     for limit in [2, 2, 2] {
-        let some = w.store.claim_orphans(ClaimRequest { limit, ..claim_request() }).await.unwrap();
+        let request = ClaimRequest { limit, workflows: workflows.clone(), ..claim_request() };
+        let some = w.store.claim_orphans(request).await.unwrap();
         assert!(some.len() <= 2);
         claimed.extend(some.into_iter().map(|claimed| claimed.run.run_id));
     }

@@ -186,7 +186,8 @@ async fn a_rollback_cancels_runs_whose_driver_is_gone(w: &World<'_>) {
 
 async fn a_rollback_to_an_expired_question_is_refused(w: &World<'_>) {
     let chain = chain(w).await;
-    w.advance(OPEN_FOR);
+    w.advance(OPEN_FOR.saturating_sub(MARGIN * 2));
+    assert!(w.store.now().await.unwrap() >= chain.paused.open[0].expires_at, "the very moment");
     let before = reading(w, &chain).await;
     let request = rollback(w, &chain.asked);
 
@@ -206,7 +207,9 @@ async fn a_rollback_with_other_questions_than_those_open_is_refused(w: &World<'_
     let other = Reissue { from: chain.open[1].request_id.clone(), ..right.reissue[0].clone() };
     let more = right.reissue.iter().cloned().chain([other.clone()]).collect();
     let twice = vec![right.reissue[0].clone(), right.reissue[0].clone()];
-    for reissue in [Vec::new(), right.reissue[..1].to_vec(), vec![right.reissue[1].clone(), other], twice, more] {
+    let thrice = vec![right.reissue[0].clone(), right.reissue[1].clone(), right.reissue[1].clone()];
+    for reissue in [Vec::new(), right.reissue[..1].to_vec(), vec![right.reissue[1].clone(), other], twice, thrice, more]
+    {
         let outcome = w.store.rollback(Rollback { reissue, ..right.clone() }).await.unwrap();
         assert!(matches!(outcome, RollbackOutcome::Mismatched), "{outcome:?}");
     }
