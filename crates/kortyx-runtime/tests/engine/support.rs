@@ -1,11 +1,12 @@
 //! A world for the engine: storage that can be crashed, a clock that stands still, a sink that remembers.
 
 use std::{
-    future::pending,
+    future::{pending, poll_fn},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
+    task::Poll,
     time::Duration,
 };
 
@@ -33,9 +34,56 @@ pub(crate) struct World {
     pub(crate) chunks: Mutex<Vec<StreamChunk>>,
     /// Storage accepts this many writes and then takes the process down.
     pub(crate) writes_left: AtomicU64,
+    /// Called wherever the engine waits for the world; says for how long, and may act on the world meanwhile.
+    pub(crate) meddler: Mutex<Option<Meddler>>,
     millis: AtomicU64,
     engine: Engine,
     info: RunInfo,
+}
+
+/// Somebody who acts while the engine waits.
+pub(crate) type Meddler = Box<dyn FnMut() -> Wait + Send>;
+
+/// How long the world makes the engine wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wait {
+    /// So many polls, each of which wakes at once.
+    Polls(u8),
+    /// So many rounds of the executor.
+    Rounds(u8),
+    /// Time.
+    Millis(u8),
+}
+
+impl Wait {
+    pub(crate) async fn pass(self) {
+        match self {
+            Self::Polls(polls) => {
+                for _ in 0..polls {
+                    self_wake().await;
+                }
+            }
+            Self::Rounds(rounds) => {
+                for _ in 0..rounds {
+                    tokio::task::yield_now().await;
+                }
+            }
+            Self::Millis(millis) => tokio::time::sleep(Duration::from_millis(millis.into())).await,
+        }
+    }
+}
+
+/// Pending once, woken at once.
+async fn self_wake() {
+    let mut woken = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut woken, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// How far a drive came.
@@ -57,6 +105,7 @@ impl World {
             stored: Mutex::default(),
             chunks: Mutex::default(),
             writes_left: AtomicU64::new(u64::MAX),
+            meddler: Mutex::default(),
             millis: AtomicU64::new(1_000),
             engine: Engine::new(Arc::new(registry), Limits::default()),
             info: RunInfo { run_id: RunId::new("run-1").unwrap(), session_id: SessionId::new("session-1").unwrap() },
@@ -97,6 +146,7 @@ impl World {
         loop {
             match execution.advance().await {
                 Ok(Turn::Suspended(pause)) => {
+                    self.meddle().await;
                     if self.write().is_err() {
                         return Drive::Crashed;
                     }
@@ -170,6 +220,23 @@ impl World {
         texts.collect()
     }
 
+    fn append(&self, batch: Batch) -> RecordReply {
+        let mut stored = self.stored.lock().unwrap();
+        assert!(stored.snapshot.is_some(), "recorded before it was opened");
+        stored.entries.extend(batch.entries);
+        stored.publish(batch.publish, &batch.withdraw);
+        let answers = stored.answers.iter().filter(|answer| answer.seq > batch.answers_seen).cloned().collect();
+        RecordReply { answers }
+    }
+
+    /// Lets the meddler act.
+    async fn meddle(&self) {
+        let wait = self.meddler.lock().unwrap().as_mut().map(|meddler| meddler());
+        if let Some(wait) = wait {
+            wait.pass().await;
+        }
+    }
+
     fn write(&self) -> Result<(), RecordError> {
         let left = self.writes_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         self.stored.lock().unwrap().writes += 1;
@@ -190,30 +257,32 @@ impl Stored {
 
 impl ChunkSink for World {
     fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
-        self.chunks.lock().unwrap().push(chunk);
-        Box::pin(async {})
+        Box::pin(async move {
+            self.meddle().await;
+            self.chunks.lock().unwrap().push(chunk);
+        })
     }
 }
 
 impl Recorder for World {
     fn open(&self, snapshot: Vec<u8>) -> IoFuture<'_, Result<(), RecordError>> {
         Box::pin(async move {
+            self.meddle().await;
             self.write()?;
             let before = self.stored.lock().unwrap().snapshot.replace(snapshot);
             assert!(before.is_none(), "opened twice");
+            self.meddle().await;
             Ok(())
         })
     }
 
     fn record(&self, batch: Batch) -> IoFuture<'_, Result<RecordReply, RecordError>> {
         Box::pin(async move {
+            self.meddle().await;
             self.write()?;
-            let mut stored = self.stored.lock().unwrap();
-            assert!(stored.snapshot.is_some(), "recorded before it was opened");
-            stored.entries.extend(batch.entries);
-            stored.publish(batch.publish, &batch.withdraw);
-            let answers = stored.answers.iter().filter(|answer| answer.seq > batch.answers_seen).cloned().collect();
-            Ok(RecordReply { answers })
+            let reply = self.append(batch);
+            self.meddle().await;
+            Ok(reply)
         })
     }
 }
