@@ -1,1 +1,57 @@
-//! Workflows that stop, ask a person, and go on later: the facade of the Kortyx crates.
+#![doc = include_str!("../README.md")]
+
+pub use kortyx_contracts as contracts;
+#[cfg(feature = "memory")]
+pub use kortyx_memory as memory;
+pub use kortyx_orchestrator as orchestrator;
+pub use kortyx_protocol as protocol;
+pub use kortyx_runtime as runtime;
+#[cfg(feature = "sqlite")]
+pub use kortyx_sqlite as sqlite;
+pub use kortyx_store as store;
+
+pub use kortyx_contracts::*;
+// The derive names this crate in what it writes, so that one dependency is enough.
+pub use kortyx_contracts::FacadeChoiceOptions as ChoiceOptions;
+pub use kortyx_orchestrator::*;
+pub use kortyx_runtime::{
+    AskGroup, CallError, NodeContext, NodeError, NodeOutput, NodeResult, StateHandle, StructuredStream, Workflow,
+    workflow::{DefinitionError, END, NodeOptions, Retry},
+};
+
+/// What most programs import.
+pub mod prelude {
+    pub use kortyx_contracts::{
+        Ask, AskExt, Choice, ChoiceOption, FacadeChoiceOptions as ChoiceOptions, InterruptContract, MultiChoice,
+        OutputContract, Picker, Text,
+    };
+    pub use kortyx_orchestrator::{Agent, ExecuteOptions};
+    pub use kortyx_protocol::{ExecutionResult, ResumeResponse};
+    pub use kortyx_runtime::{
+        NodeContext, NodeError, NodeOutput, NodeResult, Workflow,
+        workflow::{DefinitionError, END},
+    };
+}
+
+/// The pages of the guide, so that their programs run with the tests.
+#[cfg(all(doctest, feature = "memory", feature = "sqlite"))]
+mod guide {
+    #[doc = include_str!("../../../docs/guide/asking.md")]
+    mod asking {}
+    #[doc = include_str!("../../../docs/guide/chat.md")]
+    mod chat {}
+    #[doc = include_str!("../../../docs/guide/children.md")]
+    mod children {}
+    #[doc = include_str!("../../../docs/guide/concurrency.md")]
+    mod concurrency {}
+    #[doc = include_str!("../../../docs/guide/graphs.md")]
+    mod graphs {}
+    #[doc = include_str!("../../../docs/guide/operations.md")]
+    mod operations {}
+    #[doc = include_str!("../../../docs/guide/replay.md")]
+    mod replay {}
+    #[doc = include_str!("../../../docs/guide/stores.md")]
+    mod stores {}
+    #[doc = include_str!("../../../docs/guide/versions.md")]
+    mod versions {}
+}
