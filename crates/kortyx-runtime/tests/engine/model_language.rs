@@ -1,0 +1,187 @@
+//! A tiny language of node bodies: everything that a node can do around a pause, in any combination.
+
+use std::fmt;
+
+use proptest::{collection::vec, prelude::*};
+
+/// A node body.
+pub(crate) type Program = Vec<Op>;
+
+/// One thing that a node does.
+#[derive(Debug, Clone)]
+pub(crate) enum Op {
+    /// Streams a text; few different ones, so that equal texts meet.
+    Text(u8),
+    Step(Id, Work),
+    Ask(Id),
+    /// So many questions that make sense only together.
+    Group(u8),
+    Join(How, Vec<Program>),
+    Select(How, Vec<Program>),
+    Loop(u8, Program),
+    /// Calls one of the children with a higher number than the caller.
+    Call(u8),
+    /// Counts one up in the state of the node or of the workflow.
+    Count(Scope),
+    Now,
+    Random,
+}
+
+/// The author's id of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Id {
+    /// One that no other place uses; the rounds of a loop share it.
+    Own,
+    /// One that many places use.
+    Shared(u8),
+}
+
+/// What a step does besides its effect.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Work {
+    Plain,
+    Talks(u8),
+    Reads,
+}
+
+/// How branches are polled.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum How {
+    /// All of them, in order.
+    Ordered,
+    /// Those that were woken.
+    Woken,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    Node,
+    Workflow,
+}
+
+/// Programs with all that happens to them.
+#[derive(Clone)]
+pub(crate) struct Case {
+    /// The root's node, then the children's.
+    pub(crate) programs: Vec<Program>,
+    /// What the people and the processes do; all zeros is the quiet life.
+    pub(crate) tape: Vec<u8>,
+    /// Where the world and the nodes wait, and who acts meanwhile. Zero: nowhere and nobody.
+    pub(crate) seed: u64,
+}
+
+/// On one line, whatever the format: failing cases are read by people.
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&format!("seed {}, tape {:?}, programs {:?}", self.seed, self.tape, self.programs))
+    }
+}
+
+/// A place in a program.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The program's number.
+    pub(crate) level: usize,
+    /// Where the activation was called; empty for the root.
+    pub(crate) root: String,
+    /// The place in the text of the program.
+    fixed: String,
+    /// The place in the run, unique.
+    pub(crate) address: String,
+}
+
+impl Place {
+    pub(crate) fn root() -> Self {
+        Self::called(0, "")
+    }
+
+    /// The beginning of a child.
+    pub(crate) fn called(level: usize, by: &str) -> Self {
+        Self { level, root: by.to_owned(), fixed: String::new(), address: format!("{by}/") }
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Self {
+        let (fixed, address) = (format!("{}.{index}", self.fixed), format!("{}.{index}", self.address));
+        Self { fixed, address, ..self.clone() }
+    }
+
+    pub(crate) fn round(&self, round: u8) -> Self {
+        Self { address: format!("{}#{round}", self.address), ..self.clone() }
+    }
+
+    /// The id of a call here.
+    pub(crate) fn id(&self, id: Id) -> String {
+        match id {
+            Id::Own => format!("own{}", self.fixed),
+            Id::Shared(number) => format!("shared{number}"),
+        }
+    }
+}
+
+impl Case {
+    /// The program that a call here runs; `None`: there is none, the call does nothing.
+    pub(crate) fn callee(&self, place: &Place, number: u8) -> Option<usize> {
+        let below = self.programs.len() - 1 - place.level;
+        (below > 0).then(|| place.level + 1 + usize::from(number) % below)
+    }
+
+    /// Whether no two things of it happen at once.
+    pub(crate) fn is_sequential(&self) -> bool {
+        self.programs.iter().all(|program| program.iter().all(is_sequential))
+    }
+}
+
+fn is_sequential(op: &Op) -> bool {
+    match op {
+        Op::Join(..) | Op::Select(..) => false,
+        Op::Loop(_, body) => body.iter().all(is_sequential),
+        _ => true,
+    }
+}
+
+/// Random cases. `calls`: how many children there are.
+pub(crate) fn cases(calls: usize) -> impl Strategy<Value = Case> {
+    let tape = prop_oneof![vec(any::<u8>(), 0..40), Just(Vec::new())];
+    let seed = prop_oneof![3 => any::<u64>(), 1 => Just(0)];
+    (vec(program(), 1..=calls + 1), tape, seed).prop_map(|(programs, tape, seed)| Case { programs, tape, seed })
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    vec(op(), 0..=4)
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    leaf().prop_recursive(3, 24, 3, |op| {
+        let branches = vec(vec(op.clone(), 0..=3), 2..=3);
+        prop_oneof![
+            (how(), branches.clone()).prop_map(|(how, branches)| Op::Join(how, branches)),
+            (how(), branches).prop_map(|(how, branches)| Op::Select(how, branches)),
+            (1..=3u8, vec(op, 1..=3)).prop_map(|(rounds, body)| Op::Loop(rounds, body)),
+        ]
+    })
+}
+
+fn leaf() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        4 => (id(), work()).prop_map(|(id, work)| Op::Step(id, work)),
+        5 => id().prop_map(Op::Ask),
+        2 => (0..3u8).prop_map(Op::Text),
+        1 => (2..=3u8).prop_map(Op::Group),
+        2 => any::<u8>().prop_map(Op::Call),
+        1 => prop_oneof![Just(Scope::Node), Just(Scope::Workflow)].prop_map(Op::Count),
+        1 => Just(Op::Now),
+        1 => Just(Op::Random),
+    ]
+}
+
+fn id() -> impl Strategy<Value = Id> {
+    prop_oneof![Just(Id::Own), (0..2u8).prop_map(Id::Shared)]
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    prop_oneof![3 => Just(Work::Plain), 1 => (0..3u8).prop_map(Work::Talks), 1 => Just(Work::Reads)]
+}
+
+fn how() -> impl Strategy<Value = How> {
+    prop_oneof![Just(How::Ordered), Just(How::Woken)]
+}

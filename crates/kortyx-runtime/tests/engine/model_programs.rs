@@ -1,0 +1,108 @@
+//! Random programs under random answers and crashes agree with the reference.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kortyx_protocol::{ResumeResponse, StreamChunk};
+use kortyx_runtime::OpenQuestion;
+use proptest::{prelude::*, test_runner::TestCaseError};
+
+use crate::{
+    model_drive::{Run, Tape, block_on, check, open_questions},
+    model_language::{Case, cases},
+    model_node::workflows,
+    model_probe::{Probe, answer_to},
+    model_reference::{Expected, Reference},
+    support::{World, completed, text},
+};
+
+#[test]
+fn random_programs_do_what_the_reference_does() {
+    check(300, &cases(2), |case| block_on(agrees(case)));
+}
+
+/// Plays a case to its end and compares at every pause.
+async fn agrees(case: Case) -> Result<(), TestCaseError> {
+    let case = Arc::new(case);
+    let probe = Arc::new(Probe::new(case.seed));
+    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(&case.tape), respond);
+    let at_pause = |world: &World| {
+        let expected = compare(&case, &probe, world)?;
+        prop_assert_eq!(open_questions(world), expected.open, "open questions");
+        prop_assert_eq!(expected.value, None, "the run waits, but should have ended");
+        Ok(())
+    };
+    let end = run.finish(at_pause).await?;
+    let expected = compare(&case, &probe, &run.world)?;
+    prop_assert_eq!(Some(&completed(end)["value"]), expected.value.as_ref());
+    compare_counts(&probe, &expected)
+}
+
+/// The answer to a question carries the address of its ask, which is the text of the question.
+fn respond(question: &OpenQuestion) -> ResumeResponse {
+    text(&answer_to(question.question.question().unwrap()))
+}
+
+fn compare(case: &Case, probe: &Probe, world: &World) -> Result<Expected, TestCaseError> {
+    let (winners, crashes) = probe.seen(|seen| (seen.winners.clone(), seen.crashes));
+    let violations = probe.seen(|seen| std::mem::take(&mut seen.violations));
+    prop_assert!(violations.is_empty(), "{}", violations.join("\n"));
+    let expected = Reference { case, answered: &answered(world), winners: &winners }.expect();
+    prop_assert!(expected.undecided.is_empty(), "undecided: {:?}", expected.undecided);
+    compare_steps(probe, &expected)?;
+    compare_texts(case, crashes, world, &expected)?;
+    Ok(expected)
+}
+
+fn answered(world: &World) -> BTreeSet<String> {
+    let stored = world.stored.lock().unwrap();
+    let address = |response: &ResumeResponse| match response {
+        ResumeResponse::Text { text } => text.trim_start_matches("to ").to_owned(),
+        other => panic!("an answer that nobody gave: {other:?}"),
+    };
+    stored.answers.iter().map(|answer| address(&answer.response)).collect()
+}
+
+fn compare_steps(probe: &Probe, expected: &Expected) -> Result<(), TestCaseError> {
+    let happened: Vec<_> = probe.seen(|seen| seen.effects.values().map(|effect| effect.address.clone()).collect());
+    let addresses: BTreeSet<_> = happened.iter().cloned().collect();
+    prop_assert_eq!(addresses.len(), happened.len(), "a step has one idempotency key: {:?}", happened);
+    let missing: Vec<_> = expected.done.steps.difference(&addresses).collect();
+    prop_assert!(missing.is_empty(), "steps that did not happen: {missing:?}");
+    let known = |address: &&String| expected.done.steps.contains(*address) || expected.maybe.steps.contains(*address);
+    let extra: Vec<_> = addresses.iter().filter(|address| !known(address)).collect();
+    prop_assert!(extra.is_empty(), "steps that should not have happened: {extra:?}");
+    Ok(())
+}
+
+/// Every text is delivered once, apart from crashes; in a program that does one thing after another, in its order.
+fn compare_texts(case: &Case, crashes: u32, world: &World, expected: &Expected) -> Result<(), TestCaseError> {
+    let chunks = world.chunks.lock().unwrap();
+    let delivered = chunks.iter().filter_map(|chunk| match chunk {
+        StreamChunk::TextDelta(delta) => Some(delta.delta.clone()),
+        _ => None,
+    });
+    let delivered: Vec<String> = delivered.collect();
+    if crashes == 0 && case.is_sequential() {
+        prop_assert_eq!(&delivered, &expected.done.texts, "texts in order");
+    }
+    let count = |texts: &[String], text: &str| texts.iter().filter(|other| *other == text).count();
+    for content in ["0", "1", "2"] {
+        let (least, got) = (count(&expected.done.texts, content), count(&delivered, content));
+        let most = least + count(&expected.maybe.texts, content);
+        prop_assert!(got >= least, "text {content} came {got} times of {least}");
+        prop_assert!(crashes > 0 || got <= most, "text {content} came {got} times of {most}");
+    }
+    Ok(())
+}
+
+/// State is counted up once by each count that a replayed node passes, and apart in each child.
+fn compare_counts(probe: &Probe, expected: &Expected) -> Result<(), TestCaseError> {
+    let counts = probe.seen(|seen| seen.counts.clone());
+    for (at, count) in &counts {
+        let least = expected.done.counts.get(at).copied().unwrap_or_default();
+        let most = least + expected.maybe.counts.get(at).copied().unwrap_or_default();
+        prop_assert!((least..=most).contains(count), "{at:?} counted to {count}, not {least} to {most}");
+    }
+    prop_assert!(expected.done.counts.keys().all(|at| counts.contains_key(at)), "state that was not counted");
+    Ok(())
+}
