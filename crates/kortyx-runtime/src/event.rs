@@ -81,7 +81,7 @@ impl RunState {
                 self.apply_started(activation, frame, node, at_limit, branch);
             }
             Event::Completed { activation, data, state, closed } => {
-                self.apply_completed(activation, data, state, closed)
+                self.apply_completed(activation, data, state, closed);
             }
             Event::Failed { activation, failure } => self.apply_failed(activation, failure),
             Event::NotEntered { frame, node, closed } => {

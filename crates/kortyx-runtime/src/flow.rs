@@ -1,6 +1,10 @@
 //! The way through a graph: what begins when a node has ended.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use kortyx_contracts::Choice;
 use kortyx_protocol::{Failure, FailureCode, RawJson, StreamChunk};
@@ -28,7 +32,7 @@ pub(crate) fn begin_frame(core: &mut Core, definition: &Definition, frame: u32) 
 }
 
 fn branch(view: View, ancestors: BTreeSet<u32>) -> Branch {
-    Branch { view, ancestors, reads: std::collections::BTreeMap::new() }
+    Branch { view, ancestors, reads: BTreeMap::new() }
 }
 
 fn start_node(core: &mut Core, frame: u32, node: Arc<str>, branch: Option<Branch>) {
@@ -71,7 +75,7 @@ pub(crate) fn complete(
         }
         Some(branch) => {
             let closed = close_branch(id, branch, output, &selected);
-            core.emit(Event::Completed { activation: id, data: Default::default(), state, closed: Some(closed) });
+            core.emit(Event::Completed { activation: id, data: BTreeMap::new(), state, closed: Some(closed) });
             settle(core, &definition, activation.frame, &activation.node);
         }
     }
@@ -181,7 +185,7 @@ fn go_on_after_limit(core: &mut Core, id: u32, definition: &Definition, output: 
         let more = definition.max_node_executions().map_or(u64::MAX, u64::from);
         core.emit(Event::Completed {
             activation: id,
-            data: Default::default(),
+            data: BTreeMap::new(),
             state: StateWrites::default(),
             closed: None,
         });
@@ -239,7 +243,6 @@ fn decide(frame: &Frame, definition: &Definition, node: &str) -> Entry {
         let from = &definition.edge(*edge).from;
         match frame.closed.get(&**from) {
             None => return Entry::NotYet,
-            Some(Closed::Skipped) => {}
             Some(Closed::Failed(_)) => {
                 let message = format!("the node `{node}` needs `{from}`, which failed");
                 return Entry::Close(Closed::Failed(Failure::new(FailureCode::GraphDependencyFailed, message)));
@@ -247,7 +250,7 @@ fn decide(frame: &Frame, definition: &Definition, node: &str) -> Entry {
             Some(Closed::Done { selected, view, ancestors }) if selected.contains(&edge.get()) => {
                 joined.push((view, ancestors));
             }
-            Some(Closed::Done { .. }) => {}
+            Some(Closed::Done { .. } | Closed::Skipped) => {}
         }
     }
     if joined.is_empty() {
@@ -300,7 +303,7 @@ fn conflict(frame: &Frame, field: &str, writers: [u32; 2], node: &str) -> Failur
 }
 
 /// The data of a workflow with fan-out: what the nodes that ended a path saw.
-fn final_data(frame: &Frame, definition: &Definition) -> Result<std::collections::BTreeMap<String, RawJson>, Failure> {
+fn final_data(frame: &Frame, definition: &Definition) -> Result<BTreeMap<String, RawJson>, Failure> {
     let ends = |name: &str, selected: &[u32]| {
         let outgoing = definition.outgoing(name);
         let to_end = |edge: &&EdgeIx| selected.contains(&edge.get()) && definition.edge(**edge).to == Target::End;

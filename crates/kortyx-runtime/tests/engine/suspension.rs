@@ -310,7 +310,7 @@ async fn a_waiting_branch_is_visible_while_another_works() {
             Ok(NodeOutput::new().data("asked", &answer))
         })
         .node("work", |_| async {
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            tokio::time::sleep(Duration::from_mins(1)).await;
             Ok(NodeOutput::new().data("worked", &true))
         })
         .node("join", |ctx: NodeContext| async move {
