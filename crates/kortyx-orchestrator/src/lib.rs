@@ -1,1 +1,31 @@
-//! The Kortyx agent: runs, answers, discovery, chat turns and the worker, over any store.
+#![doc = include_str!("../README.md")]
+
+mod agent;
+mod answer;
+mod builder;
+mod cancel;
+mod chat;
+mod discover;
+mod driver;
+mod environment;
+mod error;
+mod execute;
+mod host;
+mod present;
+mod settings;
+mod shutdown;
+mod telemetry;
+mod wait;
+mod worker;
+
+pub use agent::Agent;
+pub use answer::{Acceptance, Answer};
+pub use builder::AgentBuilder;
+pub use chat::{ChatInput, ChatOptions, ChatStream};
+pub use discover::{Interrupt, Interrupts, RunView};
+pub use environment::EnvironmentError;
+pub use error::{BuildError, OrchestratorError, RefusalReason, RefusedAnswer};
+pub use execute::ExecuteOptions;
+pub use settings::{OnDisconnect, WaitingPolicy};
+pub use telemetry::{Fact, TelemetrySink};
+pub use worker::{Worker, WorkerConfig, WorkerPass};

@@ -1,0 +1,183 @@
+//! Taking answers: judged against the stored question, then accepted by the store, then driven.
+
+mod accept;
+mod canonical;
+mod judge;
+
+use std::sync::Arc;
+
+use kortyx_protocol::{ExecutionResult, RequestId, ResumeHandle, ResumeResponse, RunId, SessionId};
+use kortyx_runtime::Workflow;
+use kortyx_store::{Proof, Receipt, RunStatus, Scope};
+use serde::de::DeserializeOwned;
+
+pub(crate) use self::accept::{Accepted, Next};
+use crate::{
+    Agent, OrchestratorError,
+    agent::Inner,
+    driver::{Stand, State},
+    present,
+};
+
+/// One answer, with what shows that the caller may give it.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    request_id: RequestId,
+    proof: Proof,
+    session_id: Option<SessionId>,
+    run_id: Option<RunId>,
+    response: ResumeResponse,
+    actor: Option<String>,
+}
+
+impl Answer {
+    /// An answer of whoever holds the question's handle.
+    pub fn with_handle(handle: &ResumeHandle, response: ResumeResponse) -> Self {
+        Self {
+            request_id: handle.request_id.clone(),
+            proof: Proof::Token(handle.token.clone()),
+            session_id: Some(handle.session_id.clone()),
+            run_id: Some(handle.run_id.clone()),
+            response,
+            actor: None,
+        }
+    }
+
+    /// An answer of a caller whom the application authorised for this scope. A question outside is unknown.
+    pub fn in_scope(request_id: RequestId, scope: Scope, response: ResumeResponse) -> Self {
+        Self { request_id, proof: Proof::Scope(scope), session_id: None, run_id: None, response, actor: None }
+    }
+
+    /// Names who answers, as the application authenticated them.
+    #[must_use]
+    pub fn by(mut self, actor: impl Into<String>) -> Self {
+        self.actor = Some(actor.into());
+        self
+    }
+}
+
+/// Proof that answers are durable, whatever becomes of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Acceptance {
+    /// One for each answer, in order; of an answer that was given before, the first one.
+    pub receipts: Vec<Receipt>,
+    /// Every answer had been accepted before.
+    pub is_duplicate: bool,
+}
+
+impl Agent {
+    /// Answers a question and goes on with its run until it waits again or has ended.
+    ///
+    /// Of any number of answers one is accepted. Once it is, it takes effect, whatever happens to this process. Giving the
+    /// accepted answer again is no error: the result is the run as it stands. When another process drives the run, this
+    /// waits for it, for at most [`wait`](crate::AgentBuilder::wait).
+    ///
+    /// # Errors
+    /// The answer was refused and nothing changed: `INVALID_RESPONSE` with issues (the question stays open), `NOT_FOUND`,
+    /// `INTERRUPT_MISMATCH`, `INTERRUPT_ALREADY_RESOLVED`, `INTERRUPT_EXPIRED`, `INTERRUPT_CANCELLED`,
+    /// `INTERRUPT_SUPERSEDED`. Or it was accepted and kept, and the run could not go on here and now: `WORKFLOW_CHANGED`,
+    /// `REPLAY_DIVERGED`, `PERSISTENCE_ERROR`, [`StillRunning`](OrchestratorError::StillRunning).
+    pub async fn resume(
+        &self,
+        handle: &ResumeHandle,
+        response: ResumeResponse,
+    ) -> Result<ExecutionResult, OrchestratorError> {
+        self.respond(vec![Answer::with_handle(handle, response)]).await
+    }
+
+    /// As [`resume`](Self::resume), with the output of the workflow that the run began with.
+    pub async fn resume_as<I, O: DeserializeOwned>(
+        &self,
+        _workflow: &Workflow<I, O>,
+        handle: &ResumeHandle,
+        response: ResumeResponse,
+    ) -> Result<ExecutionResult<O>, OrchestratorError> {
+        let stand = self.0.respond(vec![Answer::with_handle(handle, response)]).await?;
+        present::result(stand, present::typed)
+    }
+
+    /// As [`resume`](Self::resume), with answers to several questions of one run: all are accepted, or none.
+    pub async fn resume_batch(
+        &self,
+        answers: impl IntoIterator<Item = (ResumeHandle, ResumeResponse)>,
+    ) -> Result<ExecutionResult, OrchestratorError> {
+        self.respond(answers.into_iter().map(|(handle, response)| Answer::with_handle(&handle, response)).collect())
+            .await
+    }
+
+    /// As [`resume`](Self::resume), for a caller whom the application authorised for a scope, without the question's token.
+    pub async fn answer(
+        &self,
+        request_id: &RequestId,
+        scope: Scope,
+        response: ResumeResponse,
+        actor: Option<String>,
+    ) -> Result<ExecutionResult, OrchestratorError> {
+        let mut answer = Answer::in_scope(request_id.clone(), scope, response);
+        answer.actor = actor;
+        self.respond(vec![answer]).await
+    }
+
+    /// As [`answer`](Self::answer), with answers to several questions of one run: all are accepted, or none.
+    pub async fn answer_batch(
+        &self,
+        answers: impl IntoIterator<Item = (RequestId, ResumeResponse)>,
+        scope: Scope,
+        actor: Option<String>,
+    ) -> Result<ExecutionResult, OrchestratorError> {
+        let answer = |(request_id, response)| {
+            let mut answer = Answer::in_scope(request_id, scope.clone(), response);
+            answer.actor.clone_from(&actor);
+            answer
+        };
+        self.respond(answers.into_iter().map(answer).collect()).await
+    }
+
+    /// Takes answers to questions of one run, all or none, and goes on with the run until it waits again or has ended.
+    pub async fn respond(&self, answers: Vec<Answer>) -> Result<ExecutionResult, OrchestratorError> {
+        present::result(self.0.respond(answers).await?, present::untyped)
+    }
+
+    /// Takes answers to questions of one run, all or none, and returns as soon as they are durable. The run goes on in the
+    /// background, here or elsewhere.
+    pub async fn submit(&self, answers: Vec<Answer>) -> Result<Acceptance, OrchestratorError> {
+        let Accepted { receipts, next, .. } = self.0.accept(answers).await?;
+        let is_duplicate = matches!(next, Next::Repeated(_));
+        if let Next::Drive(claimed) = next {
+            drop(self.0.go_on(*claimed, None, None));
+        }
+        Ok(Acceptance { receipts, is_duplicate })
+    }
+}
+
+impl Inner {
+    async fn respond(self: &Arc<Self>, answers: Vec<Answer>) -> Result<Stand, OrchestratorError> {
+        let accepted = self.accept(answers).await?;
+        self.follow(accepted, None).await
+    }
+
+    /// Goes on with what was answered, or waits for whoever does.
+    pub(crate) async fn follow(
+        self: &Arc<Self>,
+        accepted: Accepted,
+        output: crate::driver::Output,
+    ) -> Result<Stand, OrchestratorError> {
+        let Accepted { run_id, session_id, workflow, next, .. } = accepted;
+        match next {
+            Next::Drive(claimed) => self.settled(self.go_on(*claimed, output, None), &run_id).await,
+            Next::Wait => self.wait_for(&run_id).await,
+            Next::Foreign(failure) => Err(OrchestratorError::SetAside(failure)),
+            Next::Ended(RunStatus::Expired) => {
+                Ok(Stand { run_id, session_id, workflow: workflow.into(), state: State::Expired })
+            }
+            Next::Ended(_) => {
+                Ok(Stand { run_id, session_id, workflow: workflow.into(), state: State::Cancelled(None) })
+            }
+            Next::Repeated(run) => match self.stand_of(*run).await? {
+                Some(stand) => Ok(stand),
+                None => self.wait_for(&run_id).await,
+            },
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! How an agent is put together.
+
+use std::{ffi::OsString, sync::Arc, time::Duration};
+
+use kortyx_protocol::Limits;
+use kortyx_runtime::{Engine, Registry, Workflow, workflow::DefinitionError};
+use kortyx_store::Store;
+use tokio::runtime::Handle;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Agent, BuildError, OnDisconnect, TelemetrySink, WaitingPolicy, WorkerConfig,
+    agent::Inner,
+    driver::{Drivers, pin},
+    environment::{self, Lookup, Selected},
+    host::{SystemHost, random},
+    settings::Settings,
+    telemetry::Telemetry,
+    worker,
+};
+
+/// The shortest lease: shorter ones would be lost to an ordinary delay.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
+/// Collects the parts of an [`Agent`]. Mistakes are reported by [`build`](Self::build).
+#[must_use]
+pub struct AgentBuilder {
+    registry: Registry,
+    refused: Option<DefinitionError>,
+    store: Source,
+    settings: Settings,
+    /// Set in code, so the environment does not count.
+    question_ttl: Option<Duration>,
+    limits: kortyx_runtime::Limits,
+    telemetry: Telemetry,
+    worker: WorkerConfig,
+    runs_worker: bool,
+}
+
+/// Where the store comes from.
+enum Source {
+    /// Nobody said: memory.
+    Default,
+    Given(Arc<dyn Store>),
+    Environment(Box<Lookup<'static>>),
+}
+
+impl AgentBuilder {
+    pub(crate) fn new() -> Self {
+        Self {
+            registry: Registry::new(),
+            refused: None,
+            store: Source::Default,
+            settings: Settings::default(),
+            question_ttl: None,
+            limits: kortyx_runtime::Limits::default(),
+            telemetry: Telemetry::default(),
+            worker: WorkerConfig::default(),
+            runs_worker: true,
+        }
+    }
+
+    /// Registers a workflow. Several versions may stand side by side: new runs take the latest, paused ones their own.
+    /// Child workflows and the targets of handoffs must be registered too.
+    pub fn workflow<I, O>(mut self, workflow: &Workflow<I, O>) -> Self {
+        if let Err(error) = self.registry.register(workflow) {
+            self.refused.get_or_insert(error);
+        }
+        self
+    }
+
+    /// The workflow of chat turns that name none. Without it, the only registered one.
+    pub fn default_workflow(mut self, id: impl Into<String>) -> Self {
+        self.settings.default_workflow = Some(id.into());
+        self
+    }
+
+    /// Keeps runs in this store. Without one they live in memory and end with the process.
+    pub fn store(self, store: impl Store) -> Self {
+        self.shared_store(Arc::new(store))
+    }
+
+    /// Keeps runs in this store, which others use too.
+    pub fn shared_store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Source::Given(store);
+        self
+    }
+
+    /// Takes the store and the time that questions live from environment variables.
+    ///
+    /// The store: `KORTYX_POSTGRES_URL`, else `KORTYX_REDIS_URL`, `REDIS_URL`, `KORTYX_FRAMEWORK_REDIS_URL`, else
+    /// `KORTYX_SQLITE_PATH`, else memory. The time: `KORTYX_FRAMEWORK_TTL_MS`, else `KORTYX_TTL_MS`, in milliseconds.
+    /// A variable that is set to something this build cannot use is an error that names the variable and the Cargo feature.
+    pub fn from_env(self) -> Self {
+        self.from_variables(|name| std::env::var_os(name))
+    }
+
+    /// As [`from_env`](Self::from_env), with variables from elsewhere.
+    pub fn from_variables(mut self, lookup: impl Fn(&str) -> Option<OsString> + Send + 'static) -> Self {
+        self.store = Source::Environment(Box::new(lookup));
+        self
+    }
+
+    /// How long a question may be answered when its author does not say. 15 minutes by default.
+    pub fn question_ttl(mut self, ttl: Duration) -> Self {
+        self.question_ttl = Some(ttl);
+        self
+    }
+
+    /// How long a driver that stops without a word keeps its run from others. 30 seconds by default.
+    pub fn lease_ttl(mut self, ttl: Duration) -> Self {
+        self.settings.lease_ttl = ttl;
+        self
+    }
+
+    /// How long a call waits for a run that somebody else drives, before it says that the run is still under way. 30 seconds by
+    /// default.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.settings.wait = wait;
+        self
+    }
+
+    /// How long a run is held back after a storage failure before it is offered to workers again. A second by default.
+    pub fn cool_down(mut self, pause: Duration) -> Self {
+        self.settings.cool_down = pause;
+        self
+    }
+
+    /// How many chunks wait for a slow reader before the node is held back. 64 by default, at least 1.
+    pub fn chat_buffer(mut self, chunks: usize) -> Self {
+        self.settings.chat_buffer = chunks;
+        self
+    }
+
+    /// What becomes of a message without resume metadata while a run of its session waits.
+    pub fn on_waiting(mut self, policy: WaitingPolicy) -> Self {
+        self.settings.waiting = policy;
+        self
+    }
+
+    /// What becomes of a fresh chat turn whose client went away.
+    pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
+        self.settings.on_disconnect = policy;
+        self
+    }
+
+    /// How large requests and answers may be.
+    pub fn request_limits(mut self, limits: Limits) -> Self {
+        self.settings.limits = limits;
+        self
+    }
+
+    /// What a run may do.
+    pub fn run_limits(mut self, limits: kortyx_runtime::Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Tells this sink what happens.
+    pub fn telemetry(mut self, sink: impl TelemetrySink) -> Self {
+        self.telemetry = Telemetry::to(Arc::new(sink));
+        self
+    }
+
+    /// How the worker works.
+    pub fn worker(mut self, config: WorkerConfig) -> Self {
+        self.worker = config;
+        self
+    }
+
+    /// Starts no worker: runs whose driver dies, and questions past their time, are left to workers elsewhere or to
+    /// [`Agent::worker`].
+    pub fn without_worker(mut self) -> Self {
+        self.runs_worker = false;
+        self
+    }
+
+    /// Takes answers and leaves the runs to agents elsewhere that drive, and starts no worker. For web tiers and command lines
+    /// without the workflows' code.
+    pub fn accept_only(mut self) -> Self {
+        self.settings.drives = false;
+        self.without_worker()
+    }
+
+    /// Opens and sets up the store, and starts the worker. Must be called inside a Tokio runtime, which then runs everything.
+    pub async fn build(self) -> Result<Agent, BuildError> {
+        let runtime = Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
+        if let Some(error) = self.refused {
+            return Err(BuildError::Workflow(error));
+        }
+        let mut settings = self.settings;
+        check(&settings, &self.registry, &self.worker)?;
+        let (store, owns_store) = open(self.store, &mut settings).await?;
+        settings.question_ttl = self.question_ttl.unwrap_or(settings.question_ttl);
+        store.setup().await.map_err(BuildError::Store)?;
+        let pins = if settings.drives { self.registry.pins().iter().map(pin).collect() } else { Vec::new() };
+        let gone = CancellationToken::new();
+        let inner = Arc::new(Inner {
+            engine: Engine::new(Arc::new(self.registry), self.limits),
+            pins,
+            store,
+            owns_store,
+            settings,
+            worker: self.worker,
+            telemetry: self.telemetry,
+            host: Arc::new(SystemHost),
+            driver_id: driver_id(),
+            drivers: Drivers::default(),
+            tasks: TaskTracker::new(),
+            runtime,
+            stopping: gone.child_token(),
+            killed: CancellationToken::new(),
+            _gone_on_drop: gone.clone().drop_guard(),
+            gone,
+        });
+        worker::start_listener(&inner);
+        if self.runs_worker {
+            worker::start(&inner);
+        }
+        Ok(Agent(inner))
+    }
+}
+
+fn check(settings: &Settings, registry: &Registry, worker: &WorkerConfig) -> Result<(), BuildError> {
+    if let Some(id) = &settings.default_workflow
+        && registry.latest(id).is_none()
+    {
+        return Err(BuildError::DefaultWorkflow(id.clone()));
+    }
+    if settings.lease_ttl < SHORTEST_LEASE {
+        return Err(BuildError::Setting("the lease is shorter than 100 ms"));
+    }
+    if settings.chat_buffer == 0 {
+        return Err(BuildError::Setting("the chat buffer holds no chunk: give it at least 1"));
+    }
+    worker.check().map_err(BuildError::Setting)
+}
+
+async fn open(source: Source, settings: &mut Settings) -> Result<(Arc<dyn Store>, bool), BuildError> {
+    match source {
+        Source::Given(store) => Ok((store, false)),
+        Source::Default => memory().map(|store| (store, true)),
+        Source::Environment(lookup) => {
+            let ttl = environment::question_ttl(&*lookup).map_err(BuildError::Environment)?;
+            settings.question_ttl = ttl.unwrap_or(settings.question_ttl);
+            let selected = environment::store(&*lookup).map_err(BuildError::Environment)?;
+            drop(lookup);
+            Ok((connect(selected).await?, true))
+        }
+    }
+}
+
+#[expect(clippy::unused_async, reason = "adapters connect")]
+async fn connect(selected: Selected) -> Result<Arc<dyn Store>, BuildError> {
+    match selected {
+        #[cfg(feature = "memory")]
+        Selected::Memory => memory(),
+        #[cfg(feature = "sqlite")]
+        Selected::Sqlite(config) => {
+            Ok(Arc::new(kortyx_sqlite::SqliteStore::open(config).await.map_err(BuildError::Store)?))
+        }
+    }
+}
+
+#[cfg(feature = "memory")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature it fails")]
+fn memory() -> Result<Arc<dyn Store>, BuildError> {
+    tracing::warn!("runs are kept in memory: they do not survive a restart; give the agent a store to keep them");
+    Ok(Arc::new(kortyx_memory::MemoryStore::new()))
+}
+
+#[cfg(not(feature = "memory"))]
+fn memory() -> Result<Arc<dyn Store>, BuildError> {
+    Err(BuildError::NoStore)
+}
+
+/// Names the process for operators.
+fn driver_id() -> String {
+    let suffix = u32::from_be_bytes(random().unwrap_or_default());
+    format!("{}-{suffix:08x}", std::process::id())
+}

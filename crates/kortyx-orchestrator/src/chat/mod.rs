@@ -1,0 +1,90 @@
+//! Chat turns: a message starts a run or answers a question, and what comes of it is a stream of chunks.
+
+mod plan;
+mod stream;
+mod turn;
+
+use kortyx_protocol::{ChatMessage, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+pub use self::stream::ChatStream;
+use self::turn::Turn;
+use crate::Agent;
+
+/// How a chat turn is played.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ChatOptions {
+    /// The conversation; without it, that of the question that the message answers, or else a new one.
+    pub session_id: Option<SessionId>,
+    /// The workflow of a fresh turn; without it, the agent's default one.
+    pub workflow_id: Option<String>,
+    /// What the application attaches to a fresh turn's run: nodes read it, and top-level booleans, integers and texts in it can
+    /// be listed by.
+    pub context: Map<String, Value>,
+    /// Who writes, as the application authenticated them; kept with an accepted answer.
+    pub actor: Option<String>,
+}
+
+impl ChatOptions {
+    /// A new conversation with the agent's default workflow.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Plays the turn in this conversation.
+    #[must_use]
+    pub fn session(mut self, session_id: SessionId) -> Self {
+        self.session_id = Some(session_id);
+        self
+    }
+
+    /// Starts fresh turns with this workflow.
+    #[must_use]
+    pub fn workflow(mut self, id: impl Into<String>) -> Self {
+        self.workflow_id = Some(id.into());
+        self
+    }
+
+    /// Adds a value to the context of a fresh turn.
+    #[must_use]
+    pub fn context(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.context.insert(key.into(), value.into());
+        self
+    }
+
+    /// Names who writes.
+    #[must_use]
+    pub fn actor(mut self, actor: impl Into<String>) -> Self {
+        self.actor = Some(actor.into());
+        self
+    }
+}
+
+/// The input that a fresh turn gives its workflow: `{"input": "what the last message says"}`.
+///
+/// Earlier messages are the run's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatInput {
+    /// The content of the last message.
+    pub input: String,
+}
+
+impl Agent {
+    /// Plays one turn of a conversation: the last message is the turn, the others are history.
+    ///
+    /// With resume metadata the message answers a question and its run goes on; without, or with metadata that is malformed,
+    /// unknown or too late, it starts a run of its workflow. The stream is `session`, the turn's chunks, one `interrupt` for
+    /// every question that is open then, and `done`; a failure is `error`, then `done`.
+    ///
+    /// The turn is the agent's: it is held back while nobody reads, and what a client that goes away leaves behind is up to
+    /// [`on_disconnect`](crate::AgentBuilder::on_disconnect). Must be called for an agent whose runtime is running.
+    pub fn stream_chat(&self, messages: Vec<ChatMessage>, options: ChatOptions) -> ChatStream {
+        let (chunks, receiver) = mpsc::channel(self.0.settings.chat_buffer);
+        let turn = Turn::new(self.0.clone(), chunks, options);
+        self.0.tasks.spawn_on(turn.play(messages), &self.0.runtime);
+        ChatStream::new(receiver)
+    }
+}

@@ -1,0 +1,73 @@
+//! What a message is: a fresh turn, an answer, or an answer that is refused.
+
+use std::sync::Arc;
+
+use kortyx_protocol::{ChatMessage, Issue, ResumeHandle, ResumeMeta, SessionId, parse_resume_meta};
+use kortyx_store::{InterruptRecord, InterruptStatus};
+
+use crate::{Answer, OrchestratorError, RefusalReason, RefusedAnswer, agent::Inner, present, telemetry::Fact};
+
+/// What a message is.
+pub(super) enum Plan {
+    /// It starts a run.
+    Fresh,
+    /// It answers this question.
+    Answer(Box<InterruptRecord>, Answer),
+    /// It answers this question, but not like this.
+    Refused(Box<InterruptRecord>, OrchestratorError),
+}
+
+impl Inner {
+    /// Reads a message. Changes nothing.
+    pub(super) async fn plan(
+        self: &Arc<Self>,
+        message: &ChatMessage,
+        session_id: Option<&SessionId>,
+    ) -> Result<Plan, OrchestratorError> {
+        let Some(meta) = parse_resume_meta(message) else { return Ok(Plan::Fresh) };
+        let Some(record) = self.by_token(&meta.token).await? else { return Ok(self.late(meta)) };
+        let is_meant = meta.request_id == record.request_id && session_id.is_none_or(|id| *id == record.session_id);
+        if !is_meant {
+            return Ok(refused(record, &meta, RefusalReason::Mismatch));
+        }
+        if record.status == InterruptStatus::Expired {
+            return Ok(self.late(meta));
+        }
+        Ok(match present::question(&record)?.response_from_meta(&meta) {
+            Ok(response) => {
+                let handle = ResumeHandle {
+                    token: meta.token,
+                    request_id: record.request_id.clone(),
+                    session_id: record.session_id.clone(),
+                    run_id: record.run_id.clone(),
+                };
+                Plan::Answer(Box::new(record), Answer::with_handle(&handle, response))
+            }
+            Err(issues) => self.unfit(record, &meta, issues),
+        })
+    }
+
+    fn late(&self, meta: ResumeMeta) -> Plan {
+        self.telemetry.record(|| Fact::AnswerLate { request_id: meta.request_id });
+        Plan::Fresh
+    }
+
+    /// An answer that does not fit its question is not the accepted one either.
+    fn unfit(&self, record: InterruptRecord, meta: &ResumeMeta, issues: Vec<Issue>) -> Plan {
+        let reason = match record.status {
+            InterruptStatus::Answered => RefusalReason::AlreadyResolved,
+            InterruptStatus::Cancelled => RefusalReason::Cancelled,
+            InterruptStatus::Superseded => RefusalReason::Superseded,
+            InterruptStatus::Pending | InterruptStatus::Expired => RefusalReason::Invalid(issues),
+        };
+        if reason == RefusalReason::AlreadyResolved {
+            self.telemetry.record(|| Fact::AnswerConflicted { request_id: record.request_id.clone() });
+        }
+        refused(record, meta, reason)
+    }
+}
+
+fn refused(record: InterruptRecord, meta: &ResumeMeta, reason: RefusalReason) -> Plan {
+    let refused = RefusedAnswer { index: 0, request_id: meta.request_id.clone(), reason };
+    Plan::Refused(Box::new(record), OrchestratorError::Refused(vec![refused]))
+}

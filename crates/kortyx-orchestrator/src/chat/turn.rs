@@ -1,0 +1,208 @@
+//! One turn, from its message to `done`.
+
+use std::sync::Arc;
+
+use kortyx_protocol::{ChatMessage, DoneData, RawJson, SessionId, StreamChunk};
+use kortyx_runtime::{Start, workflow::Definition};
+use kortyx_store::{CancelTarget, InterruptQuery, RunStatus, Scope};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use super::{ChatInput, ChatOptions, plan::Plan};
+use crate::{
+    Answer, OnDisconnect, OrchestratorError, RefusalReason, WaitingPolicy,
+    agent::Inner,
+    answer::Next,
+    driver::{OpenInterrupt, Stand, State},
+    execute::new_session,
+    present,
+};
+
+/// A turn under way.
+pub(super) struct Turn {
+    agent: Arc<Inner>,
+    chunks: mpsc::Sender<StreamChunk>,
+    options: ChatOptions,
+}
+
+impl Turn {
+    pub(super) fn new(agent: Arc<Inner>, chunks: mpsc::Sender<StreamChunk>, options: ChatOptions) -> Self {
+        Self { agent, chunks, options }
+    }
+
+    pub(super) async fn play(self, messages: Vec<ChatMessage>) {
+        if let Err(error) = self.try_play(messages).await {
+            self.send(StreamChunk::error(error.into())).await;
+            self.send(StreamChunk::done(None)).await;
+        }
+    }
+
+    async fn try_play(&self, messages: Vec<ChatMessage>) -> Result<(), OrchestratorError> {
+        let wanted = self.options.session_id.as_ref();
+        let plan = match messages.last() {
+            Some(message) if !self.agent.stopping.is_cancelled() => self.agent.plan(message, wanted).await,
+            Some(_) => Err(OrchestratorError::ShuttingDown),
+            None => Err(OrchestratorError::InvalidRequest("there is no message".to_owned())),
+        };
+        let asked = match &plan {
+            Ok(Plan::Answer(record, _) | Plan::Refused(record, _)) => Some(&record.session_id),
+            _ => None,
+        };
+        let session_id = wanted.or(asked).cloned().map_or_else(new_session, Ok)?;
+        self.send(StreamChunk::session(session_id.clone())).await;
+        match plan? {
+            Plan::Fresh => self.start(messages, session_id).await,
+            Plan::Answer(_, answer) => self.answer(answer, messages, session_id).await,
+            Plan::Refused(record, error)
+                if error.is_refused_as(|reason| matches!(reason, RefusalReason::Invalid(_))) =>
+            {
+                self.send(StreamChunk::error(error.into())).await;
+                let open = self.agent.open_interrupts(&record.run_id).await?;
+                self.ask(open.into_iter().map(Into::into)).await?;
+                self.send(StreamChunk::done(None)).await;
+                Ok(())
+            }
+            Plan::Refused(_, error) => Err(error),
+        }
+    }
+
+    async fn answer(
+        &self,
+        mut answer: Answer,
+        messages: Vec<ChatMessage>,
+        session_id: SessionId,
+    ) -> Result<(), OrchestratorError> {
+        if let Some(actor) = &self.options.actor {
+            answer = answer.by(actor.clone());
+        }
+        let accepted = match self.agent.accept(vec![answer]).await {
+            Err(error) if error.is_refused_as(is_late) => return self.start(messages, session_id).await,
+            accepted => accepted?,
+        };
+        let is_seen = matches!(accepted.next, Next::Drive(_));
+        let stand = self.agent.follow(accepted, Some(self.chunks.clone())).await?;
+        self.close(stand, is_seen).await
+    }
+
+    async fn start(&self, mut messages: Vec<ChatMessage>, session_id: SessionId) -> Result<(), OrchestratorError> {
+        let definition = self.workflow()?;
+        self.heed_waiting(&session_id).await?;
+        let content = messages.pop().map(|message| message.content).unwrap_or_default();
+        let input =
+            RawJson::of(&ChatInput { input: content }).map_err(|error| present::not_json("the message", &error))?;
+        let run = self.agent.new_run(Some(session_id))?;
+        let run_id = run.run_id.clone();
+        let mut start = Start::new(run, definition, input);
+        start.history = messages;
+        let started = self.agent.begin_with(start, &self.options.context, Some(self.chunks.clone()))?;
+        let live = started.live.clone();
+        let mut settled = std::pin::pin!(self.agent.settled(started, &run_id));
+        let stand = tokio::select! {
+            stand = &mut settled => stand,
+            () = self.chunks.closed(), if self.agent.settings.on_disconnect == OnDisconnect::Cancel => {
+                live.abandon();
+                settled.await
+            }
+        };
+        self.close(stand?, true).await
+    }
+
+    fn workflow(&self) -> Result<Arc<Definition>, OrchestratorError> {
+        let settings = &self.agent.settings;
+        if let Some(id) = self.options.workflow_id.as_ref().or(settings.default_workflow.as_ref()) {
+            return self.agent.find(id, None);
+        }
+        match self.agent.engine.registry().ids().as_slice() {
+            [id] => self.agent.find(id, None),
+            _ => Err(OrchestratorError::UnknownWorkflow("of a turn that names none".to_owned())),
+        }
+    }
+
+    /// Does what the agent does with runs of the session that wait.
+    async fn heed_waiting(&self, session_id: &SessionId) -> Result<(), OrchestratorError> {
+        let policy = self.agent.settings.waiting;
+        if policy == WaitingPolicy::StartNew {
+            return Ok(());
+        }
+        let scope = Scope::session(session_id.clone());
+        let open = self.agent.all_interrupts(InterruptQuery { scope, ..InterruptQuery::default() }).await?;
+        if policy == WaitingPolicy::Refuse && !open.is_empty() {
+            return Err(OrchestratorError::Waiting);
+        }
+        let mut runs: Vec<_> = open.into_iter().map(|record| record.run_id).collect();
+        runs.dedup();
+        for run_id in runs {
+            let reason = Some("superseded by a new message".to_owned());
+            self.agent.cancel(CancelTarget::Run(run_id), None, reason).await?;
+        }
+        Ok(())
+    }
+
+    /// Says where the run stands. `is_seen`: the client has received what the run said.
+    async fn close(&self, stand: Stand, is_seen: bool) -> Result<(), OrchestratorError> {
+        let Stand { run_id, workflow, state, .. } = stand;
+        let (mut data, mut failure) = (Value::Object(Map::new()), None);
+        let status = match state {
+            State::Suspended(open) => {
+                self.ask(open).await?;
+                RunStatus::Suspended
+            }
+            State::Completed(end) => {
+                if let Some(text) = end.text.filter(|_| !is_seen) {
+                    self.send(StreamChunk::message(text)).await;
+                }
+                match end.data.to_value() {
+                    Ok(value) => data = value,
+                    Err(error) => failure = Some(present::undecodable(&workflow, &error)),
+                }
+                RunStatus::Completed
+            }
+            State::Cancelled(reason) => {
+                self.send(StreamChunk::Cancelled { reason }).await;
+                RunStatus::Cancelled
+            }
+            State::Failed(error) => {
+                failure = Some(error);
+                RunStatus::Failed
+            }
+            State::Expired => {
+                failure = Some(present::expired());
+                RunStatus::Expired
+            }
+            State::SetAside(error) => {
+                failure = Some(error);
+                RunStatus::Parked
+            }
+            State::Interrupted(error) => return Err(error),
+            State::Elsewhere => return Err(OrchestratorError::StillRunning(run_id)),
+        };
+        if let Some(failure) = failure {
+            self.send(StreamChunk::error(failure)).await;
+        }
+        self.send(StreamChunk::done(Some(DoneData {
+            run_id,
+            status: status.as_str().to_owned(),
+            current_workflow: workflow.to_string(),
+            awaiting_human_input: status == RunStatus::Suspended,
+            data,
+        })))
+        .await;
+        Ok(())
+    }
+
+    async fn ask(&self, open: impl IntoIterator<Item = OpenInterrupt>) -> Result<(), OrchestratorError> {
+        for interrupt in open {
+            self.send(present::chunk(&interrupt)?.into()).await;
+        }
+        Ok(())
+    }
+
+    /// A client that went away is told nothing.
+    async fn send(&self, chunk: StreamChunk) {
+        let _ = self.chunks.send(chunk).await;
+    }
+}
+
+fn is_late(reason: &RefusalReason) -> bool {
+    matches!(reason, RefusalReason::Expired | RefusalReason::Unknown)
+}

@@ -1,0 +1,217 @@
+//! The loop of a driver: advance, store, go on with what arrived meanwhile.
+
+use std::{sync::Arc, task::Poll};
+
+use bytes::Bytes;
+use kortyx_contracts::Question;
+use kortyx_protocol::{Failure, FailureCode, RequestId};
+use kortyx_runtime::{Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, Suspension, Turn};
+use kortyx_store::{
+    AnswerRecord, AskKey, Finish, Finished, InterruptRecord, RunStatus, StoreError, StoreErrorKind, Suspend, Suspended,
+    TerminalStatus, WorkflowPin,
+};
+
+use super::{
+    Live, OpenInterrupt, Stand, State, Stop, StoredOutcome, delivered,
+    keep::keep,
+    outcome,
+    outcome::End,
+    pin, publish,
+    stop::{After, stopped},
+};
+use crate::{error::of_storage, telemetry::Fact};
+
+/// A run and its execution.
+pub(super) struct Drive {
+    live: Arc<Live>,
+    execution: Execution,
+    handle: ExecutionHandle,
+    /// The definition that the run is bound to, as far as its driver knows.
+    pin: WorkflowPin,
+}
+
+/// What a transition leads to: a stand, or (`None`) to go on with answers that arrived meanwhile.
+type Next = Result<Option<State>, Stop>;
+
+impl Drive {
+    pub(super) fn new(live: Arc<Live>, execution: Execution, pin: WorkflowPin) -> Self {
+        let handle = execution.handle();
+        Self { live, execution, handle, pin }
+    }
+
+    /// Drives until the run waits, ends or cannot go on.
+    pub(super) async fn run(mut self) -> (Stand, After) {
+        loop {
+            let next = match self.advance().await {
+                Ok(Turn::Suspended(suspension)) => self.suspend(suspension).await,
+                Ok(Turn::Finished(ending)) => self.finish(ending).await,
+                Err(stop) => Err(stop),
+            };
+            let next = match next {
+                Err(Stop::Store(error)) if is_hopeless(&error) => self.fail(of_storage(&error)).await,
+                next => next,
+            };
+            match next {
+                Ok(Some(state)) => return (self.live.stand(&self.pin, state), After::Nothing),
+                Ok(None) => {}
+                Err(stop) => {
+                    let Self { live, execution, pin, .. } = self;
+                    drop(execution);
+                    return stopped(&live, &pin, stop).await;
+                }
+            }
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Turn, Stop> {
+        let mut advance = std::pin::pin!(self.execution.advance());
+        let turn = match futures_util::poll!(advance.as_mut()) {
+            Poll::Ready(turn) => turn,
+            // Only a run that does not pause at once needs its lease kept.
+            Poll::Pending => tokio::select! {
+                biased;
+                turn = advance => turn,
+                stop = keep(&self.live, &self.handle) => return Err(stop),
+            },
+        };
+        turn.map_err(|error| match error {
+            EngineError::Parked(failure) => Stop::Parked(failure),
+            EngineError::Storage(error) => Stop::from(store_error(error)),
+            error => Stop::Parked(Failure::new(FailureCode::ExecutionFailed, error.to_string())),
+        })
+    }
+
+    async fn suspend(&mut self, suspension: Suspension) -> Next {
+        let live = self.live.clone();
+        self.pin = pin(&suspension.workflow);
+        let (publish, asked) = publish::minted(&suspension.publish, live.agent.settings.question_ttl)?;
+        let request = Suspend {
+            run: live.run_ref(),
+            workflow: self.pin.clone(),
+            snapshot: Bytes::from(suspension.snapshot),
+            publish,
+            withdraw: suspension.withdraw.into_iter().map(AskKey).collect(),
+            answers_seen: suspension.answers_seen,
+            checkpoint: None,
+        };
+        match live.agent.store.suspend(request).await? {
+            Suspended::Saved(open) => Ok(Some(State::Suspended(self.announce(open, asked)))),
+            Suspended::Answered(answers) => self.deliver(&answers),
+            Suspended::Cancelled => Ok(Some(live.ended(State::Cancelled(None)).await)),
+            Suspended::Expired => Ok(Some(live.ended(State::Expired).await)),
+        }
+    }
+
+    /// Pairs the open questions with those just asked, which need not be read again, and tells of these.
+    fn announce(&self, open: Vec<InterruptRecord>, asked: Vec<(RequestId, Question)>) -> Vec<OpenInterrupt> {
+        let mut asked = asked;
+        let pair = |record: InterruptRecord| {
+            let place = asked.iter().position(|(id, _)| *id == record.request_id);
+            let question = place.map(|place| asked.swap_remove(place).1);
+            if question.is_some() {
+                self.live.agent.telemetry.record(|| Fact::created(&record));
+            }
+            OpenInterrupt { record, question }
+        };
+        open.into_iter().map(pair).collect()
+    }
+
+    fn deliver(&self, answers: &[AnswerRecord]) -> Next {
+        let answers = delivered(answers).map_err(|error| Stop::Parked(outcome::corrupt(&error.to_string())))?;
+        self.live.note_answers(!answers.is_empty());
+        self.handle.deliver(answers);
+        Ok(None)
+    }
+
+    async fn finish(&mut self, ending: Ending) -> Next {
+        self.pin = pin(&ending.workflow);
+        let state = match ending.outcome {
+            Outcome::Completed(data) => State::Completed(End { data, text: self.live.said() }),
+            Outcome::Failed(failure) => State::Failed(failure),
+            Outcome::Cancelled => State::Cancelled(None),
+        };
+        match self.live.store_end(&self.pin, &state, ending.answers_seen).await? {
+            Finished::Done => Ok(Some(self.live.ended(state).await)),
+            // It was stopped because its client had gone, but it holds an accepted answer now.
+            Finished::Answered(_) if matches!(state, State::Cancelled(_)) && !self.live.is_cancelled() => {
+                Err(Stop::HandOver)
+            }
+            Finished::Answered(answers) => self.deliver(&answers),
+        }
+    }
+
+    /// Ends a run that cannot be stored otherwise.
+    async fn fail(&mut self, failure: Failure) -> Next {
+        let state = State::Failed(failure);
+        let mut seen = self.handle.answers_seen();
+        loop {
+            match self.live.store_end(&self.pin, &state, seen).await? {
+                Finished::Done => return Ok(Some(self.live.ended(state).await)),
+                Finished::Answered(answers) => seen = answers.last().map_or(u64::MAX, |answer| answer.seq),
+            }
+        }
+    }
+}
+
+impl Live {
+    pub(super) fn stand(&self, pin: &WorkflowPin, state: State) -> Stand {
+        let (run_id, session_id) = (self.run.run_id.clone(), self.run.session_id.clone());
+        Stand { run_id, session_id, workflow: pin.id.as_str().into(), state }
+    }
+
+    pub(super) async fn store_end(
+        &self,
+        pin: &WorkflowPin,
+        state: &State,
+        answers_seen: u64,
+    ) -> Result<Finished, StoreError> {
+        let status = match state {
+            State::Completed(_) => TerminalStatus::Completed,
+            State::Cancelled(_) => TerminalStatus::Cancelled,
+            _ => TerminalStatus::Failed,
+        };
+        let outcome = serde_json::to_vec(&StoredOutcome::of(state)).map_err(|error| {
+            StoreError::new(StoreErrorKind::InvalidRequest, "finish", "the outcome does not serialize")
+                .with_source(error)
+        })?;
+        let request = Finish {
+            run: self.run_ref(),
+            workflow: pin.clone(),
+            status,
+            outcome: outcome.into(),
+            reason: None,
+            answers_seen,
+            checkpoint: None,
+        };
+        self.agent.store.finish(request).await
+    }
+
+    /// Tells that the run has ended, and completes what is known of it.
+    async fn ended(&self, state: State) -> State {
+        let (status, state) = match state {
+            State::Cancelled(None) => {
+                let run = self.agent.store.run(&self.run.run_id).await;
+                (RunStatus::Cancelled, State::Cancelled(run.ok().flatten().and_then(|run| run.reason)))
+            }
+            State::Expired => (RunStatus::Expired, state),
+            State::Failed(_) => (RunStatus::Failed, state),
+            state => (RunStatus::Completed, state),
+        };
+        self.agent.telemetry.record(|| Fact::RunFinished { run_id: self.run.run_id.clone(), status });
+        state
+    }
+}
+
+/// Whether trying again can only fail the same way.
+fn is_hopeless(error: &StoreError) -> bool {
+    matches!(error.kind(), StoreErrorKind::TooLarge | StoreErrorKind::InvalidRequest)
+}
+
+fn store_error(error: RecordError) -> StoreError {
+    let message = error.message;
+    match error.source.map(|source| source.downcast::<StoreError>()) {
+        Some(Ok(error)) => *error,
+        Some(Err(source)) => StoreError::new(StoreErrorKind::Backend, "record", message).with_source(source),
+        None => StoreError::new(StoreErrorKind::Backend, "record", message),
+    }
+}

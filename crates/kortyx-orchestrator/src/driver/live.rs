@@ -1,0 +1,275 @@
+//! A run under way in this process: its lease, where its chunks and durable steps go, and how it is reached.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use kortyx_protocol::{RunId, StreamChunk};
+use kortyx_runtime::{Batch, ChunkSink, Io, IoFuture, RecordError, RecordReply, Recorder, RunInfo};
+use kortyx_store::{AskKey, Claimed, Driver, Lease, NewRun, OpenRun, Record, RunRef, StoreError, StoreErrorKind};
+use tokio::sync::Notify;
+
+use super::{Output, delivered, publish};
+use crate::{agent::Inner, telemetry::Fact};
+
+/// How much of a turn's text is kept to show it again to a client that repeats its answer.
+const TEXT_KEPT: usize = 64 * 1024;
+
+/// A run under way.
+pub(crate) struct Live {
+    pub(crate) agent: Arc<Inner>,
+    pub(crate) run: RunInfo,
+    hold: Mutex<Hold>,
+    output: Output,
+    /// What the turn said so far, when somebody reads it.
+    said: Mutex<String>,
+    /// Wakes the keeper: an answer, a cancellation, a client that went away.
+    pub(super) attention: Notify,
+    /// Wakes those who wait for the driver to stop.
+    pub(crate) ended: Notify,
+    flags: Flags,
+}
+
+/// What the driver and its recorder tell each other.
+#[derive(Default)]
+struct Flags {
+    cancelled: AtomicBool,
+    abandoned: AtomicBool,
+    answered: AtomicBool,
+    published: AtomicBool,
+}
+
+/// The right to write.
+enum Hold {
+    /// Storage does not know the run yet.
+    New(NewRun),
+    Leased(Lease),
+}
+
+impl Live {
+    pub(super) fn begin(agent: &Arc<Inner>, run: RunInfo, new: NewRun, output: Output) -> Arc<Self> {
+        Self::new(agent, run, Hold::New(new), output, Flags::default())
+    }
+
+    pub(super) fn go_on(agent: &Arc<Inner>, run: RunInfo, claimed: &Claimed, output: Output) -> Arc<Self> {
+        let flags = Flags {
+            answered: AtomicBool::new(!claimed.answers.is_empty()),
+            // Other questions of the run may still be open.
+            published: AtomicBool::new(true),
+            ..Flags::default()
+        };
+        Self::new(agent, run, Hold::Leased(claimed.lease.clone()), output, flags)
+    }
+
+    fn new(agent: &Arc<Inner>, run: RunInfo, hold: Hold, output: Output, flags: Flags) -> Arc<Self> {
+        Arc::new(Self {
+            agent: agent.clone(),
+            run,
+            hold: Mutex::new(hold),
+            output,
+            said: Mutex::default(),
+            attention: Notify::new(),
+            ended: Notify::new(),
+            flags,
+        })
+    }
+
+    /// What the engine is given.
+    pub(super) fn io(self: &Arc<Self>, agent: &Inner) -> Io {
+        Io { chunks: self.clone(), recorder: self.clone(), host: agent.host.clone() }
+    }
+
+    fn hold(&self) -> MutexGuard<'_, Hold> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The run as transitions name it.
+    pub(super) fn run_ref(&self) -> RunRef {
+        match &*self.hold() {
+            Hold::New(new) => RunRef::New(new.clone(), self.agent.driver()),
+            Hold::Leased(lease) => RunRef::Held(lease.clone()),
+        }
+    }
+
+    /// The lease, once storage knows the run.
+    pub(super) fn lease(&self) -> Option<Lease> {
+        match &*self.hold() {
+            Hold::New(_) => None,
+            Hold::Leased(lease) => Some(lease.clone()),
+        }
+    }
+
+    /// Asks the driver to look at storage.
+    pub(crate) fn attend(&self) {
+        self.attention.notify_one();
+    }
+
+    /// The client went away: the run is cancelled unless it holds an accepted answer.
+    pub(crate) fn abandon(&self) {
+        self.flags.abandoned.store(true, Ordering::Release);
+        self.attend();
+    }
+
+    pub(super) fn cancel(&self) {
+        self.flags.cancelled.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.flags.cancelled.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.flags.abandoned.load(Ordering::Acquire) && !self.flags.answered.load(Ordering::Acquire)
+    }
+
+    pub(super) fn note_answers(&self, has_answers: bool) {
+        if has_answers {
+            self.flags.answered.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether questions are open while the run goes on.
+    pub(super) fn has_published(&self) -> bool {
+        self.flags.published.load(Ordering::Acquire)
+    }
+
+    /// What the turn said, if anything.
+    pub(super) fn said(&self) -> Option<String> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        (!said.is_empty()).then(|| said.clone())
+    }
+
+    fn hear(&self, chunk: &StreamChunk) {
+        let text = match chunk {
+            StreamChunk::Message { content, .. } => content,
+            StreamChunk::TextDelta(text) => &text.delta,
+            _ => return,
+        };
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len().saturating_add(text.len()) <= TEXT_KEPT {
+            let _ = said.write_str(text);
+        }
+    }
+
+    async fn open(&self, snapshot: Vec<u8>) -> Result<(), StoreError> {
+        let RunRef::New(run, driver) = self.run_ref() else { return Ok(()) };
+        let lease = self.agent.store.open(OpenRun { run, driver, snapshot: Bytes::from(snapshot) }).await?;
+        *self.hold() = Hold::Leased(lease);
+        Ok(())
+    }
+
+    async fn record(&self, batch: Batch) -> Result<RecordReply, RecordError> {
+        let Some(lease) = self.lease() else { return Err(not_open()) };
+        let (publish, _) = publish::minted(&batch.publish, self.agent.settings.question_ttl).map_err(refused)?;
+        let is_publishing = !publish.is_empty();
+        let recorded = self.agent.store.record(Record {
+            lease,
+            entries: batch.entries.into_iter().map(Bytes::from).collect(),
+            publish,
+            withdraw: batch.withdraw.into_iter().map(AskKey).collect(),
+            answers_seen: batch.answers_seen,
+        });
+        let recorded = recorded.await.map_err(refused)?;
+        recorded.published.iter().for_each(|record| self.agent.telemetry.record(|| Fact::created(record)));
+        if recorded.cancel_requested {
+            self.cancel();
+        }
+        if is_publishing {
+            self.flags.published.store(true, Ordering::Release);
+        }
+        if is_publishing || recorded.cancel_requested {
+            self.attend();
+        }
+        self.note_answers(!recorded.answers.is_empty());
+        let mut reply = RecordReply::default();
+        reply.answers = delivered(&recorded.answers).map_err(refused)?;
+        Ok(reply)
+    }
+}
+
+impl ChunkSink for Live {
+    fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
+        Box::pin(async move {
+            let Some(output) = &self.output else { return };
+            self.hear(&chunk);
+            let _ = output.send(chunk).await;
+        })
+    }
+}
+
+impl Recorder for Live {
+    fn open(&self, snapshot: Vec<u8>) -> IoFuture<'_, Result<(), RecordError>> {
+        Box::pin(async move { self.open(snapshot).await.map_err(refused) })
+    }
+
+    fn record(&self, batch: Batch) -> IoFuture<'_, Result<RecordReply, RecordError>> {
+        Box::pin(self.record(batch))
+    }
+}
+
+fn refused(error: StoreError) -> RecordError {
+    RecordError { message: "the store refused".into(), source: Some(error.into()) }
+}
+
+fn not_open() -> RecordError {
+    refused(StoreError::new(StoreErrorKind::InvalidRequest, "record", "the run is not open"))
+}
+
+/// The runs under way in this process.
+#[derive(Default)]
+pub(crate) struct Drivers(Arc<Mutex<HashMap<RunId, Arc<Live>>>>);
+
+impl Drivers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Arc<Live>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, run_id: &RunId) -> Option<Arc<Live>> {
+        self.lock().get(run_id).cloned()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Wakes every driver.
+    pub(crate) fn attend_all(&self) {
+        self.lock().values().for_each(|live| live.attend());
+    }
+
+    /// Keeps the run reachable until the guard is dropped.
+    pub(super) fn enter(&self, live: Arc<Live>) -> Registered {
+        self.lock().insert(live.run.run_id.clone(), live.clone());
+        Registered { drivers: Self(self.0.clone()), live }
+    }
+}
+
+/// Takes the run out again, also when its task panics.
+pub(super) struct Registered {
+    drivers: Drivers,
+    live: Arc<Live>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut drivers = self.drivers.lock();
+        if drivers.get(&self.live.run.run_id).is_some_and(|known| Arc::ptr_eq(known, &self.live)) {
+            drivers.remove(&self.live.run.run_id);
+        }
+        drop(drivers);
+        self.live.ended.notify_waiters();
+    }
+}
+
+impl Inner {
+    /// This process, when it asks for a lease.
+    pub(crate) fn driver(&self) -> Driver {
+        Driver { id: self.driver_id.clone(), ttl: self.settings.lease_ttl }
+    }
+}

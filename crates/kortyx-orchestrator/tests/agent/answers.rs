@@ -1,0 +1,1 @@
+//! Answers: what is accepted, what is refused, and what a refusal costs.

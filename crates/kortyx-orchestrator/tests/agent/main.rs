@@ -1,0 +1,5 @@
+//! The agent on the store in memory.
+
+mod answers;
+mod execute;
+mod world;
