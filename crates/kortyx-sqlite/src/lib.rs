@@ -11,6 +11,8 @@ mod client;
 mod config;
 mod error;
 mod job;
+#[cfg(test)]
+mod plans;
 mod read;
 mod row;
 mod store;

@@ -161,10 +161,10 @@ impl Store for SqliteStore {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        match self.readers.is_closed() {
-            true => Err(closed("now")),
-            false => Ok(self.config.clock.now()),
+        if self.readers.is_closed() {
+            return Err(closed("now"));
         }
+        Ok(self.config.clock.now())
     }
 
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError> {

@@ -104,15 +104,14 @@ impl Writer {
             return;
         }
         match self.commit_group(&mut group).await {
-            Ok(()) => group.into_iter().for_each(Shared::settle),
             Err(failure) if failure.is_of_one() && group.len() > 1 => {
                 for job in group {
                     let mut one = vec![job];
                     let result = self.commit_group(&mut one).await;
-                    settle(one, result);
+                    settle(one, &result);
                 }
             }
-            Err(failure) => settle(group, Err(failure)),
+            result => settle(group, &result),
         }
     }
 
@@ -138,14 +137,8 @@ impl Writer {
             return;
         }
         let result = async {
-            let mut work = match job.is_bare() {
-                true => self.begin_bare().await?,
-                false => self.begin(&Wants::default()).await?,
-            };
-            match job.run(&mut work).await {
-                true => work.commit().await.map(Some),
-                false => Ok(None),
-            }
+            let mut work = if job.is_bare() { self.begin_bare().await? } else { self.begin(&Wants::default()).await? };
+            if job.run(&mut work).await { work.commit().await.map(Some) } else { Ok(None) }
         };
         let result = match result.await {
             Ok(Some(signals)) => self.conclude(Ok(signals)).await,
@@ -228,9 +221,9 @@ impl Writer {
     }
 }
 
-fn settle(jobs: Vec<Box<dyn Shared>>, result: Result<(), Failure>) {
+fn settle(jobs: Vec<Box<dyn Shared>>, result: &Result<(), Failure>) {
     for job in jobs {
-        match &result {
+        match result {
             Ok(()) => job.settle(),
             Err(failure) => job.fail(failure),
         }

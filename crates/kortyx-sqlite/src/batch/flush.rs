@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use kortyx_protocol::Timestamp;
 use sqlx::SqliteConnection;
 
 use super::{Batch, Write, run::Change, run::Run, write_sql};
@@ -136,10 +137,9 @@ impl Run {
     fn into_writes(self, key: i64) -> Option<Vec<Write>> {
         let row = match self.change {
             Change::Nothing => None,
-            Change::Lease => Some(Write {
-                sql: write_sql!("renew_run"),
-                values: values![self.record.lease_until.map_or(0, |until| until.as_millis()), key],
-            }),
+            Change::Lease => {
+                Some(Write { sql: write_sql!("renew_run"), values: values![millis(self.record.lease_until), key] })
+            }
             Change::Everything => Some(Write { sql: write_sql!("change_run"), values: self.changed_values(key) }),
             Change::New => Some(Write { sql: write_sql!("add_run"), values: self.new_values(key) }),
         };
@@ -161,7 +161,7 @@ impl Run {
             run.created_at,
             run.updated_at,
             run.fence,
-            run.lease_until.map_or(0, |until| until.as_millis()),
+            millis(run.lease_until),
             self.driver.as_ref(),
             run.answers,
             self.absorbed,
@@ -180,7 +180,7 @@ impl Run {
             run.status.as_str(),
             run.updated_at,
             run.fence,
-            run.lease_until.map_or(0, |until| until.as_millis()),
+            millis(run.lease_until),
             self.driver.as_ref(),
             run.answers,
             self.absorbed,
@@ -190,4 +190,9 @@ impl Run {
             key,
         ]
     }
+}
+
+/// The end of a lease as stored.
+fn millis(lease_until: Option<Timestamp>) -> i64 {
+    lease_until.map_or(0, Timestamp::as_millis)
 }

@@ -185,9 +185,12 @@ impl Batch {
             return Ok(());
         }
         let read = || Ok((row::run(row)?, get(row, "driver")?, row::count(row, "absorbed")?));
-        if let Some((record, driver, absorbed)) = self.accept(id, read()) {
-            self.run_keys.insert(record.run_id.clone(), key);
-            self.runs.insert(key, Run::stored(record, driver, absorbed));
+        match read() {
+            Ok((record, driver, absorbed)) => {
+                self.run_keys.insert(record.run_id.clone(), key);
+                self.runs.insert(key, Run::stored(record, driver, absorbed));
+            }
+            Err(malformed) => self.reject_run(id, malformed),
         }
         Ok(())
     }
@@ -195,7 +198,7 @@ impl Batch {
     fn load_question(&mut self, row: &SqliteRow, is_pending: bool) -> Reading<()> {
         let (key, run, id): (i64, i64, &str) = (get(row, "id")?, get(row, "run")?, get(row, "request_id")?);
         let Some(owner) = self.runs.get_mut(&run) else {
-            self.reject(id, Malformed("a question's run does not read back".to_owned()));
+            self.reject_question(id, Malformed("a question's run does not read back".to_owned()));
             return Ok(());
         };
         if is_pending && !owner.pending.contains(&key) {
@@ -211,8 +214,8 @@ impl Batch {
                 self.questions.insert(key, Question { run, record });
             }
             Err(malformed) => {
-                self.reject(id, malformed.clone());
-                self.reject(run_id.as_str(), malformed);
+                self.reject_question(id, malformed.clone());
+                self.reject_run(run_id.as_str(), malformed);
             }
         }
         Ok(())
@@ -223,7 +226,7 @@ impl Batch {
         let id = run.record.run_id.clone();
         match row::answer(row) {
             Ok(answer) => drop(run.answers.insert(answer.seq, answer)),
-            Err(malformed) => self.reject(id.as_str(), malformed),
+            Err(malformed) => self.reject_run(id.as_str(), malformed),
         }
         Ok(())
     }

@@ -22,10 +22,7 @@ pub(crate) use self::{
     question::{Closing, is_due},
     run::{Run, Seed},
 };
-use crate::{
-    client::Value,
-    row::{Malformed, Reading},
-};
+use crate::{client::Value, row::Malformed};
 
 /// A statement to run, and its values.
 #[derive(Debug)]
@@ -90,7 +87,9 @@ pub(crate) struct Batch {
     session_keys: HashMap<SessionId, i64>,
     taken_requests: HashSet<RequestId>,
     taken_checkpoints: HashSet<CheckpointId>,
-    malformed: HashMap<String, Malformed>,
+    /// Why runs and questions cannot be used, by their ids.
+    malformed_runs: HashMap<String, Malformed>,
+    malformed_questions: HashMap<String, Malformed>,
     last: Last,
 }
 
@@ -108,7 +107,8 @@ impl Batch {
             session_keys: HashMap::new(),
             taken_requests: HashSet::new(),
             taken_checkpoints: HashSet::new(),
-            malformed: HashMap::new(),
+            malformed_runs: HashMap::new(),
+            malformed_questions: HashMap::new(),
             last: Last::default(),
         }
     }
@@ -127,7 +127,7 @@ impl Batch {
 
     /// The key of a run; an error when its rows do not read back.
     pub(crate) fn find_run(&self, run_id: &RunId) -> Result<Option<i64>, StoreError> {
-        if let Some(malformed) = self.malformed.get(run_id.as_str()) {
+        if let Some(malformed) = self.malformed_runs.get(run_id.as_str()) {
             return Err(malformed.told(self.operation));
         }
         Ok(self.run_keys.get(run_id).copied())
@@ -169,7 +169,7 @@ impl Batch {
 
     /// The key of a question; an error when its rows do not read back.
     pub(crate) fn find_question(&self, id: &RequestId) -> Result<Option<i64>, StoreError> {
-        if let Some(malformed) = self.malformed.get(id.as_str()) {
+        if let Some(malformed) = self.malformed_questions.get(id.as_str()) {
             return Err(malformed.told(self.operation));
         }
         let Some(key) = self.question_keys.get(id).copied() else { return Ok(None) };
@@ -181,13 +181,13 @@ impl Batch {
         self.questions.get(&key).ok_or_else(|| self.corrupt("a question is missing"))
     }
 
-    /// Keeps the reason why rows of this run or question cannot be used.
-    fn reject(&mut self, id: &str, malformed: Malformed) {
-        self.malformed.entry(id.to_owned()).or_insert(malformed);
+    /// Keeps the reason why the rows of a run cannot be used.
+    fn reject_run(&mut self, id: &str, malformed: Malformed) {
+        self.malformed_runs.entry(id.to_owned()).or_insert(malformed);
     }
 
-    /// Takes a row's content, or keeps the reason why it cannot be used.
-    fn accept<T>(&mut self, id: &str, reading: Reading<T>) -> Option<T> {
-        reading.map_err(|malformed| self.reject(id, malformed)).ok()
+    /// Keeps the reason why the row of a question cannot be used.
+    fn reject_question(&mut self, id: &str, malformed: Malformed) {
+        self.malformed_questions.entry(id.to_owned()).or_insert(malformed);
     }
 }

@@ -47,10 +47,10 @@ impl Batch {
         }
         places.retain(|place| !withdrawn.contains(*place));
         self.check_free(publish.iter().map(|new| &new.request_id))?;
-        match publish.iter().all(|new| places.insert(&new.ask)) {
-            true => Ok(()),
-            false => Err(self.invalid("a question is open at this place already")),
+        if !publish.iter().all(|new| places.insert(&new.ask)) {
+            return Err(self.invalid("a question is open at this place already"));
         }
+        Ok(())
     }
 
     /// Refuses ids of questions that are taken, also by each other.

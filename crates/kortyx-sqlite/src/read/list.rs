@@ -99,20 +99,21 @@ impl Path {
         }
     }
 
-    /// The condition that a question of the page lies on this path too, with its values from this place on.
+    /// The condition that a question of the page lies on this path too, with its values from this place on. The plus
+    /// signs keep the page's own index in front.
     fn filter(&self, place: usize) -> String {
         let (first, second) = (place, place + 1);
         match self {
             Self::Run(_) => format!(
                 "AND EXISTS (SELECT 1 FROM interrupts AS y CROSS JOIN runs AS z ON z.id = y.run \
-                 WHERE y.id = page_id AND z.run_id = ${first}) "
+                 WHERE y.id = +page_id AND z.run_id = ${first}) "
             ),
             Self::Session(_) => {
-                format!("AND EXISTS (SELECT 1 FROM interrupts AS y WHERE y.id = page_id AND y.session_id = ${first}) ")
+                format!("AND EXISTS (SELECT 1 FROM interrupts AS y WHERE y.id = +page_id AND y.session_id = ${first}) ")
             }
             Self::Context(..) => format!(
                 "AND EXISTS (SELECT 1 FROM pending_context AS x WHERE x.key = ${first} AND x.value = ${second} \
-                 AND x.created_at = p.created_at AND x.interrupt = page_id) "
+                 AND x.created_at = +p.created_at AND x.interrupt = +page_id) "
             ),
         }
         .replace("page_id", "p.id")
@@ -172,6 +173,20 @@ async fn narrowest(connection: &mut SqliteConnection, listing: &Listing, paths: 
         }
     }
     Ok(best.1)
+}
+
+#[cfg(test)]
+impl Listing {
+    /// Every statement that may read this page.
+    pub(crate) fn statements(&self) -> Vec<String> {
+        let paths = self.paths();
+        let choices = (0..paths.len()).map(|index| {
+            let mut others = paths.clone();
+            let path = others.swap_remove(index);
+            page_sql(self, &path, &others).0
+        });
+        choices.collect()
+    }
 }
 
 fn read_cursor(cursor: &str) -> Option<(i64, i64)> {
