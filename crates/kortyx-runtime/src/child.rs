@@ -65,7 +65,7 @@ async fn called(
         };
         call.complete(Entry { key, kind: Kind::Call, identity, value })?;
         let busy = crate::pass::InFlight::enter(pass);
-        pass.shared.flush(false).await;
+        pass.shared.stored().await;
         drop(busy);
     }
     match call.revealed().await? {

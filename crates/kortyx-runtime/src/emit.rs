@@ -1,6 +1,6 @@
 //! Output to the client. What was delivered before a pause is not delivered again by replay.
 
-use std::sync::Arc;
+use std::{future::poll_fn, sync::Arc, task::Poll};
 
 use kortyx_protocol::{StreamChunk, StructuredChange, StructuredChunk, TextDelta};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::{
     NodeContext, NodeError,
     context::{derived_id, hex},
     event::Event,
-    pass::InFlight,
+    pass::PassOver,
 };
 
 impl NodeContext {
@@ -47,22 +47,21 @@ impl NodeContext {
         StructuredStream { ctx: self.clone(), stream_id, data_type: data_type.into(), id: id.into() }
     }
 
+    /// Hands a chunk over and waits until it is delivered, which holds the node back while the receiver is full.
+    ///
+    /// A step's chunks are part of its effect: replay does not run the step, so they do not count.
     pub(crate) async fn emit(&self, chunk: StreamChunk) {
+        if matches!(self.0.with_pass(|pass| pass.running_step.is_some()), Ok(true)) {
+            return self.0.shared.io.chunks.send(chunk).await;
+        }
         let Ok(text) = serde_json::to_vec(&chunk) else { return };
         let hash: String = hex(&Sha256::digest(&text)).chars().take(16).collect();
-        let fresh = self.0.with(|core| {
-            let pass = core.passes.get_mut(&self.0.activation)?;
-            let count = pass.emitted.entry(hash.clone()).or_default();
-            *count = count.saturating_add(1);
-            let delivered = core.state.activations.get(&self.0.activation)?.journal.emitted.get(&hash);
-            Some(*count > delivered.copied().unwrap_or_default())
-        });
-        if !matches!(fresh, Ok(Some(true))) {
-            return;
-        }
-        let _busy = InFlight::enter(&self.0);
-        self.0.shared.send(chunk).await;
-        let _ = self.0.with(|core| core.emit(Event::Emitted { activation: self.0.activation, hash }));
+        let Ok(number) = self.0.with_pass(|pass| pass.hand_over(chunk, hash.into())) else { return };
+        poll_fn(|cx| match self.0.with_pass(|pass| pass.is_sent(number, cx.waker())) {
+            Ok(false) => Poll::Pending,
+            Ok(true) | Err(PassOver) => Poll::Ready(()),
+        })
+        .await;
     }
 }
 

@@ -42,6 +42,14 @@ impl NodeError {
         Self(Box::new(Repr::Coded(failure)))
     }
 
+    /// Whether another attempt may end otherwise: unless the failure's code says that it will not.
+    pub(crate) fn is_retryable(&self) -> bool {
+        match &*self.0 {
+            Repr::Private(_) => true,
+            Repr::Coded(failure) => failure.retryable != Some(false),
+        }
+    }
+
     /// The failure as the client sees it. The private text goes to tracing only.
     pub(crate) fn into_failure(self, workflow: &str, node: &str) -> Failure {
         match *self.0 {

@@ -30,7 +30,7 @@ pub(crate) enum Event {
     /// A child workflow begins.
     Called { activation: u32, key: CallKey, identity: Arc<str>, frame: u32, pin: Pin, input: RawJson },
     /// A chunk was delivered.
-    Emitted { activation: u32, hash: String },
+    Emitted { activation: u32, hash: Arc<str> },
     /// The clock was read.
     Clock { activation: u32, millis: i64 },
     /// A random id was given out.
@@ -142,7 +142,10 @@ impl RunState {
                 activation.phase = Phase::Waiting;
             }
             Event::Withdrawn { keys, .. } => journal.asks.retain(|ask| !keys.contains(&ask.key)),
-            Event::Emitted { hash, .. } => *journal.emitted.entry(hash).or_default() += 1,
+            Event::Emitted { hash, .. } => {
+                let count = journal.emitted.entry(hash.to_string()).or_default();
+                *count = count.saturating_add(1);
+            }
             Event::Clock { millis, .. } => journal.clock.push(millis),
             Event::Random { id, .. } => journal.random.push(id),
             Event::Retried { .. } => {

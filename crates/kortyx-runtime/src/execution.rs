@@ -17,7 +17,7 @@ use crate::{
     flow::{self, FrameEnd},
     io::{Io, IoFuture, RecordError},
     scheduler::{FrameDriver, FrameStatus},
-    shared::Shared,
+    shared::{Halt, Shared},
     state::{Asked, Frame, Pin, ROOT, RunState, SNAPSHOT_VERSION},
     workflow::{Definition, DefinitionPin, Registry},
 };
@@ -228,17 +228,18 @@ impl Engine {
     /// Begins a run. Nothing happens before [`Execution::advance`].
     ///
     /// # Errors
-    /// `INVALID_INPUT` with issues.
+    /// `UNKNOWN_WORKFLOW` when the workflow is not registered, `INVALID_INPUT` with issues when its input does not fit.
     pub fn start(&self, start: Start, io: Io) -> Result<Execution, Failure> {
         let definition = start.workflow;
+        self.check_pin(&Pin::of(&definition)).map_err(|failure| {
+            let message = format!("the workflow `{}` is not registered with the engine", definition.id());
+            Failure::new(FailureCode::UnknownWorkflow, message).with_cause(failure)
+        })?;
         definition.validate_input(&start.input).map_err(|issues| {
             let message = format!("the input does not fit the workflow `{}`", definition.id());
             Failure::new(FailureCode::InvalidInput, message).with_issues(issues)
         })?;
-        let history = match start.history.is_empty() {
-            true => RawJson::parse("[]"),
-            false => RawJson::of(&start.history),
-        };
+        let history = RawJson::of(&start.history);
         let history = history.map_err(|error| Failure::new(FailureCode::InvalidRequest, error.to_string()))?;
         let mut root = Frame::new(None, 0, Pin::of(&definition), start.input);
         root.data = start.data;
@@ -273,6 +274,7 @@ impl Engine {
         for frame in state.frames.values() {
             self.check_pin(&frame.workflow).map_err(RestoreError::Parked)?;
         }
+        state.check(&self.registry).map_err(RestoreError::Corrupt)?;
         let execution = self.execution(restore.run, state, io, true);
         execution.shared.lock().deliver(restore.answers);
         Ok(execution)
@@ -283,7 +285,15 @@ impl Engine {
         let shared = Arc::new(shared);
         let root = FrameDriver::new(shared.clone(), ROOT);
         let cancelled = Box::pin(shared.cancel.clone().cancelled_owned());
-        Execution { shared, root, publishing: Publishing::Idle, cancelled, grace: None, grace_over: false }
+        Execution {
+            shared,
+            root,
+            writing: None,
+            publishing: Publishing::Idle,
+            cancelled,
+            grace: None,
+            grace_over: false,
+        }
     }
 
     fn check_pin(&self, pin: &Pin) -> Result<(), Failure> {
@@ -303,24 +313,34 @@ impl Engine {
 }
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, RestoreError> {
-    serde_json::from_slice(bytes).map_err(|error| RestoreError::Corrupt(error.to_string()))
+    #[derive(serde::Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice::<Version>(bytes) {
+        Ok(Version { v }) if v > SNAPSHOT_VERSION => newer(v),
+        _ => RestoreError::Corrupt(error.to_string()),
+    })
 }
 
 fn check_version(version: u32) -> Result<(), RestoreError> {
-    if version <= SNAPSHOT_VERSION {
-        return Ok(());
-    }
+    if version <= SNAPSHOT_VERSION { Ok(()) } else { Err(newer(version)) }
+}
+
+fn newer(version: u32) -> RestoreError {
     let message = format!(
         "the run was stored by a newer release (snapshot version {version}, this one knows {SNAPSHOT_VERSION}); let a process \
          of that release drive it"
     );
-    Err(RestoreError::Parked(Failure::new(FailureCode::WorkflowChanged, message)))
+    RestoreError::Parked(Failure::new(FailureCode::WorkflowChanged, message))
 }
 
 /// A run under way. Dropping it leaves the run at its last durable point.
 pub struct Execution {
     shared: Arc<Shared>,
     root: FrameDriver,
+    /// The write on its way to storage.
+    writing: Option<IoFuture<'static, Result<(), RecordError>>>,
     publishing: Publishing,
     cancelled: std::pin::Pin<Box<WaitForCancellationFutureOwned>>,
     grace: Option<IoFuture<'static, ()>>,
@@ -330,8 +350,10 @@ pub struct Execution {
 /// Questions of a branch that waits while others work.
 enum Publishing {
     Idle,
+    /// Others may pause too.
     Delayed(IoFuture<'static, ()>),
-    Flushing(IoFuture<'static, ()>),
+    /// The next batch carries them.
+    Due,
 }
 
 /// Reaches an execution from outside while it advances.
@@ -374,16 +396,16 @@ impl Execution {
             if let Some(error) = self.shared.lock().take_halt() {
                 return Poll::Ready(Err(error));
             }
-            let flushing = matches!(self.publishing, Publishing::Flushing(_));
             match status {
-                FrameStatus::Ended(end) if !flushing => return Poll::Ready(Ok(Turn::Finished(self.ending(end)))),
-                FrameStatus::Waiting if !flushing => return Poll::Ready(self.suspension()),
+                _ if self.writing.is_some() => {}
+                FrameStatus::Ended(end) => return Poll::Ready(Ok(Turn::Finished(self.ending(end)))),
+                FrameStatus::Waiting => return Poll::Ready(self.suspension()),
                 FrameStatus::Live if self.is_stopped() => {
                     return Poll::Ready(Ok(Turn::Finished(self.ended(Outcome::Cancelled))));
                 }
-                _ => {}
+                FrameStatus::Live => {}
             }
-            if !self.poll_publishing(cx) {
+            if !self.poll_storage(cx) {
                 return Poll::Pending;
             }
         }
@@ -404,39 +426,49 @@ impl Execution {
         }
     }
 
-    /// Publishes the questions of waiting branches while others work. `true`: something changed, look again.
-    fn poll_publishing(&mut self, cx: &mut Context<'_>) -> bool {
-        match &mut self.publishing {
-            Publishing::Idle => {
-                if !self.shared.lock().has_news() {
-                    return false;
-                }
-                self.publishing = Publishing::Delayed(self.shared.io.host.sleep(self.shared.limits.publish_delay));
+    /// Goes on with the write on its way, or begins the next one. `true`: something changed, look again.
+    fn poll_storage(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Some(write) = &mut self.writing {
+            let Poll::Ready(written) = write.as_mut().poll(cx) else { return false };
+            self.writing = None;
+            if let Err(error) = written {
+                self.shared.lock().halt_with(Halt::Storage(error));
             }
-            Publishing::Delayed(delay) => {
-                if delay.as_mut().poll(cx).is_pending() {
-                    return false;
-                }
-                let shared = self.shared.clone();
-                self.publishing = Publishing::Flushing(Box::pin(async move { shared.flush(true).await }));
+            return true;
+        }
+        let publish = self.poll_publish_delay(cx);
+        if !publish && !self.shared.lock().is_write_wanted() {
+            return false;
+        }
+        if publish && self.shared.lock().is_durable() {
+            self.publishing = Publishing::Idle;
+        }
+        let shared = self.shared.clone();
+        self.writing = Some(Box::pin(async move { shared.write(publish).await }));
+        true
+    }
+
+    /// Whether the questions of waiting branches are to be published while others work.
+    fn poll_publish_delay(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.shared.lock().has_news() {
+            self.publishing = Publishing::Idle;
+            return false;
+        }
+        if let Publishing::Idle = self.publishing {
+            self.publishing = Publishing::Delayed(self.shared.io.host.sleep(self.shared.limits.publish_delay));
+        }
+        if let Publishing::Delayed(delay) = &mut self.publishing {
+            if delay.as_mut().poll(cx).is_pending() {
+                return false;
             }
-            Publishing::Flushing(flush) => {
-                if flush.as_mut().poll(cx).is_pending() {
-                    return false;
-                }
-                self.publishing = Publishing::Idle;
-            }
+            self.publishing = Publishing::Due;
         }
         true
     }
 
     fn suspension(&mut self) -> Result<Turn, EngineError> {
         self.publishing = Publishing::Idle;
-        let mut core = self.shared.lock();
-        let (snapshot, publish, withdraw) = core.suspension().map_err(EngineError::Storage)?;
-        let (answers_seen, durable) = (core.state.answers_seen, core.is_durable());
-        let workflow = pin(&core.state);
-        Ok(Turn::Suspended(Suspension { snapshot, publish, withdraw, answers_seen, workflow, durable }))
+        self.shared.lock().suspension().map(Turn::Suspended).map_err(EngineError::Storage)
     }
 
     fn ending(&self, end: FrameEnd) -> Ending {
@@ -451,12 +483,6 @@ impl Execution {
         let core = self.shared.lock();
         let workflow_state = core.state.frame(ROOT).map(|frame| frame.workflow_state.clone()).unwrap_or_default();
         let (answers_seen, durable) = (core.state.answers_seen, core.is_durable());
-        Ending { outcome, answers_seen, workflow: pin(&core.state), durable, workflow_state }
+        Ending { outcome, answers_seen, workflow: core.state.pin(), durable, workflow_state }
     }
-}
-
-fn pin(state: &RunState) -> DefinitionPin {
-    let pin = state.frame(ROOT).map(|frame| frame.workflow.clone());
-    let pin = pin.unwrap_or_else(|| Pin { id: "".into(), version: "".into(), fingerprint: "".into() });
-    DefinitionPin { id: pin.id, version: pin.version, fingerprint: pin.fingerprint }
 }

@@ -14,7 +14,7 @@ use crate::{
     event::{Event, StateWrites},
     output::Handoff,
     shared::Core,
-    state::{Branch, Closed, Frame, INITIAL_WRITER, Pin, View},
+    state::{Activation, Branch, Closed, Frame, INITIAL_WRITER, Pin, ROOT, View},
     workflow::{Definition, EdgeIx, Registry, Target},
 };
 
@@ -49,10 +49,10 @@ pub(crate) fn complete(
     mut output: NodeOutput,
     state: StateWrites,
 ) -> Result<(), NodeError> {
-    let Some(activation) = core.state.activations.get(&id).cloned() else { return Ok(()) };
-    let Some(definition) = definition_of(core, registry, activation.frame) else { return Ok(()) };
-    if activation.at_limit {
-        go_on_after_limit(core, id, &definition, &output);
+    let Some(place) = Place::of(core, registry, id) else { return Ok(()) };
+    let Place { frame, node, definition, at_limit, .. } = &place;
+    if *at_limit {
+        go_on_after_limit(core, registry, id, &place, &output);
         return Ok(());
     }
     if let Some(intent) = output.intent.take() {
@@ -62,40 +62,65 @@ pub(crate) fn complete(
         return hand_off(core, registry, id, output, state, &handoff);
     }
     let selected = definition
-        .route(&activation.node, output.condition.as_deref())
+        .route(node, output.condition.as_deref())
         .map_err(|error| Failure::new(FailureCode::NoRoute, error.to_string()))?;
     core.withdraw_asks(id);
-    match activation.branch {
+    match core.state.activations.get_mut(&id).and_then(|activation| activation.branch.take()) {
         None => {
             core.emit(Event::Completed { activation: id, data: output.data, state, closed: None });
             let targets = selected.into_iter().filter_map(|edge| definition.edge(edge).to.node().cloned());
             for node in targets {
-                start_node(core, activation.frame, node, None);
+                start_node(core, *frame, node, None);
             }
         }
         Some(branch) => {
             let closed = close_branch(id, branch, output, &selected);
             core.emit(Event::Completed { activation: id, data: BTreeMap::new(), state, closed: Some(closed) });
-            settle(core, &definition, activation.frame, &activation.node);
+            settle(core, definition, *frame, node);
         }
     }
     Ok(())
 }
 
-/// Ends an activation in a failure; its dependents fail with it, others go on.
-pub(crate) fn fail(core: &mut Core, registry: &Registry, id: u32, error: NodeError) {
-    let Some(activation) = core.state.activations.get(&id).cloned() else { return };
-    let Some(definition) = definition_of(core, registry, activation.frame) else { return };
-    let failure = error.into_failure(definition.id(), &activation.node);
-    core.withdraw_asks(id);
-    core.emit(Event::Failed { activation: id, failure });
-    if activation.branch.is_some() {
-        settle(core, &definition, activation.frame, &activation.node);
+/// Where an activation is.
+struct Place {
+    frame: u32,
+    node: Arc<str>,
+    definition: Arc<Definition>,
+    at_limit: bool,
+    is_branch: bool,
+}
+
+impl Place {
+    fn of(core: &Core, registry: &Registry, id: u32) -> Option<Self> {
+        let activation = core.state.activations.get(&id)?;
+        let definition = definition_of(core, registry, activation.frame)?;
+        let (frame, node) = (activation.frame, activation.node.clone());
+        let (at_limit, is_branch) = (activation.at_limit, activation.branch.is_some());
+        Some(Self { frame, node, definition, at_limit, is_branch })
     }
 }
 
-/// How long to wait before the node's next attempt; `None` when there is none.
-pub(crate) fn retry_delay(core: &Core, registry: &Registry, id: u32) -> Option<Duration> {
+/// Ends an activation in a failure; its dependents fail with it, others go on.
+pub(crate) fn fail(core: &mut Core, registry: &Registry, id: u32, error: NodeError) {
+    let Some(place) = Place::of(core, registry, id) else { return };
+    let failure = error.into_failure(place.definition.id(), &place.node);
+    fail_with(core, id, &place, failure);
+}
+
+fn fail_with(core: &mut Core, id: u32, place: &Place, failure: Failure) {
+    core.withdraw_asks(id);
+    core.emit(Event::Failed { activation: id, failure });
+    if place.is_branch {
+        settle(core, &place.definition, place.frame, &place.node);
+    }
+}
+
+/// How long to wait before the node's next attempt; `None` when there is none, or when it could only fail alike.
+pub(crate) fn retry_delay(core: &Core, registry: &Registry, id: u32, error: &NodeError) -> Option<Duration> {
+    if !error.is_retryable() {
+        return None;
+    }
     let activation = core.state.activations.get(&id)?;
     let definition = definition_of(core, registry, activation.frame)?;
     let retry = definition.node(&activation.node)?.options.retry.as_ref().filter(|_| !activation.at_limit)?;
@@ -149,12 +174,14 @@ pub(crate) async fn announce_handoff(ctx: &NodeContext, handoff: &Handoff) -> Re
         let message = format!("the workflow `{}` of the handoff is not registered", handoff.workflow);
         Failure::new(FailureCode::UnknownWorkflow, message)
     })?;
-    if let Some(input) = &handoff.input {
-        target.validate_input(input).map_err(|issues| {
-            let message = format!("the input of the handoff does not fit the workflow `{}`", handoff.workflow);
-            Failure::new(FailureCode::InvalidInput, message).with_issues(issues)
-        })?;
-    }
+    let input = match &handoff.input {
+        Some(input) => input.clone(),
+        None => ctx.0.with(|core| core.state.frame(ctx.0.frame).map(|frame| frame.input.clone()))?.unwrap_or_default(),
+    };
+    target.validate_input(&input).map_err(|issues| {
+        let message = format!("the input of the handoff does not fit the workflow `{}`", handoff.workflow);
+        Failure::new(FailureCode::InvalidInput, message).with_issues(issues)
+    })?;
     let payload = handoff.input.as_ref().map(RawJson::to_value).transpose()?.unwrap_or_default();
     ctx.emit(StreamChunk::Transition { transition_to: handoff.workflow.as_str().into(), payload }).await;
     Ok(())
@@ -179,25 +206,18 @@ fn hand_off(
     Ok(())
 }
 
-fn go_on_after_limit(core: &mut Core, id: u32, definition: &Definition, output: &NodeOutput) {
-    let Some(activation) = core.state.activations.get(&id).cloned() else { return };
-    if output.condition.as_deref() == Some("continue") {
-        let more = definition.max_node_executions().map_or(u64::MAX, u64::from);
-        core.emit(Event::Completed {
-            activation: id,
-            data: BTreeMap::new(),
-            state: StateWrites::default(),
-            closed: None,
-        });
-        core.emit(Event::Allowed { more });
-        start_node(core, activation.frame, activation.node, activation.branch);
-        return;
+fn go_on_after_limit(core: &mut Core, registry: &Registry, id: u32, place: &Place, output: &NodeOutput) {
+    if output.condition.as_deref() != Some("continue") {
+        let message = format!("the run was stopped after {} node executions", core.state.executions);
+        return fail_with(core, id, place, Failure::new(FailureCode::LimitReached, message));
     }
-    let message = format!("the run was stopped after {} node executions", core.state.executions);
-    core.emit(Event::Failed { activation: id, failure: Failure::new(FailureCode::LimitReached, message) });
-    if activation.branch.is_some() {
-        settle(core, definition, activation.frame, &activation.node);
-    }
+    let branch = core.state.activations.get_mut(&id).and_then(|activation| activation.branch.take());
+    let (data, state) = (BTreeMap::new(), StateWrites::default());
+    core.emit(Event::Completed { activation: id, data, state, closed: None });
+    let root = definition_of(core, registry, ROOT);
+    let more = root.and_then(|root| root.max_node_executions()).map_or(u64::MAX, u64::from);
+    core.emit(Event::Allowed { more });
+    start_node(core, place.frame, place.node.clone(), branch);
 }
 
 fn close_branch(id: u32, branch: Branch, output: NodeOutput, selected: &[EdgeIx]) -> Closed {
@@ -214,6 +234,10 @@ fn settle(core: &mut Core, definition: &Definition, frame: u32, node: &str) {
         for edge in definition.outgoing(&node) {
             let Target::Node(target) = &definition.edge(*edge).to else { continue };
             let Some(found) = core.state.frame(frame) else { return };
+            let is_active = |activation: &Activation| activation.frame == frame && activation.node == *target;
+            if found.closed.contains_key(&**target) || core.state.activations.values().any(is_active) {
+                continue;
+            }
             match decide(found, definition, target) {
                 Entry::NotYet => {}
                 Entry::Start(branch) => start_node(core, frame, target.clone(), Some(branch)),
@@ -234,10 +258,6 @@ enum Entry {
 }
 
 fn decide(frame: &Frame, definition: &Definition, node: &str) -> Entry {
-    let visited = frame.visits.contains_key(&format!("{}/{node}", frame.workflow.id));
-    if visited || frame.closed.contains_key(node) {
-        return Entry::NotYet;
-    }
     let mut joined: Vec<(&View, &BTreeSet<u32>)> = Vec::new();
     for edge in definition.incoming(node) {
         let from = &definition.edge(*edge).from;

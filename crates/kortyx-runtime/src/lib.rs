@@ -13,6 +13,7 @@ mod output;
 mod pass;
 mod scheduler;
 mod shared;
+mod sound;
 mod state;
 mod step;
 pub mod workflow;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kortyx_protocol::{JsonError, RawJson};
+use kortyx_protocol::{Failure, FailureCode, Issue, JsonError, RawJson};
 use serde::Serialize;
 
-use crate::NodeError;
+use crate::{NodeContext, NodeError};
 
 /// What a node ends with.
 pub type NodeResult = Result<NodeOutput, NodeError>;
@@ -42,13 +42,21 @@ impl NodeOutput {
         Self::default()
     }
 
-    /// Sets a top-level field of the run's data. A value that does not serialize fails the node, with its path.
+    /// Sets a top-level field of the run's data. A value that does not serialize fails the node with
+    /// `INVALID_OUTPUT` and its path.
     pub fn data<T: Serialize + ?Sized>(mut self, field: impl Into<String>, value: &T) -> Self {
         let field = field.into();
         match RawJson::of(value) {
             Ok(value) => drop(self.data.insert(field, value)),
-            Err(error) => self.error = self.error.or(Some(error)),
+            Err(error) => self = self.refuse(&field, error),
         }
+        self
+    }
+
+    /// Keeps the first value that does not serialize, with its path from the output's top.
+    fn refuse(mut self, field: &str, error: JsonError) -> Self {
+        let field = field.replace('~', "~0").replace('/', "~1");
+        self.error.get_or_insert_with(|| JsonError::new(format!("/{field}{}", error.path), error.message));
         self
     }
 
@@ -80,8 +88,17 @@ impl NodeOutput {
     pub fn transition_with<T: Serialize + ?Sized>(mut self, workflow: impl Into<String>, input: &T) -> Self {
         match RawJson::of(input) {
             Ok(input) => self.handoff = Some(Handoff { workflow: workflow.into(), input: Some(input) }),
-            Err(error) => self.error = self.error.or(Some(error)),
+            Err(error) => self = self.refuse("input", error),
         }
         self
     }
+}
+
+/// The failure of an output that is not JSON. What the value's author says about it goes to tracing only.
+pub(crate) fn unwritable(ctx: &NodeContext, error: &JsonError) -> Failure {
+    let (workflow, node) = (ctx.workflow(), ctx.node());
+    tracing::error!(workflow, node, path = error.path, error = error.message, "the output does not serialize");
+    let message = format!("the output of the node `{node}` of the workflow `{workflow}` is not JSON");
+    let what = "numbers must be finite and keys must be texts; the server's log has the cause";
+    Failure::new(FailureCode::InvalidOutput, message).with_issues([Issue::new(error.path.as_str(), "json", what)])
 }

@@ -1,16 +1,17 @@
 //! One pass over an activation: a node's future from its start to its end or to the pause where it is dropped.
 //!
-//! Within a pass, calls complete only *between* polls of the node, one at a time, in the order of the journal's log.
-//! A call never completes in the poll that makes it. So a node sees the same order of events whether its calls run
-//! for the first time or are replayed, however its futures are combined.
+//! Within a pass, calls complete only *between* polls of the node, one at a time, in the order of the journal's log, and
+//! not before storage holds them. Emissions complete between polls too, before any call does, whether they are sent or
+//! were delivered before. Neither completes in the poll that makes it. So a node sees the same order of events whether
+//! its calls run for the first time or are replayed, however its futures are combined.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     sync::Arc,
     task::Waker,
 };
 
-use kortyx_protocol::Failure;
+use kortyx_protocol::{Failure, StreamChunk};
 
 use crate::{
     event::{Event, StateWrites},
@@ -40,7 +41,6 @@ pub(crate) struct PassState {
     /// Children that only wait for people.
     pub(crate) waiting_children: u32,
     pub(crate) writes: StateWrites,
-    pub(crate) emitted: HashMap<String, u32>,
     pub(crate) clock_reads: usize,
     pub(crate) random_reads: usize,
     /// The step whose future is being polled.
@@ -52,6 +52,29 @@ pub(crate) struct PassState {
     open: Vec<OpenAsk>,
     revealed: HashSet<usize>,
     cursor: usize,
+    /// Where in the log completions of this pass are, with the number of events that storage must hold before.
+    unstored: VecDeque<(usize, u64)>,
+    emitted: HashMap<Arc<str>, u32>,
+    /// Emissions that the node waits for, in its order.
+    outbox: VecDeque<Outgoing>,
+    sent: u64,
+}
+
+/// A chunk on its way out.
+struct Outgoing {
+    chunk: StreamChunk,
+    hash: Arc<str>,
+    /// The how-manieth chunk of this content it is in the activation.
+    count: u32,
+    waker: Option<Waker>,
+}
+
+/// What to do next for the emissions of a node.
+pub(crate) enum Emission {
+    None,
+    /// It was delivered before a pause; the node goes on.
+    Known,
+    Send(StreamChunk),
 }
 
 struct Recorded {
@@ -107,7 +130,6 @@ impl PassState {
             in_flight: 0,
             waiting_children: 0,
             writes: StateWrites::default(),
-            emitted: HashMap::new(),
             clock_reads: 0,
             random_reads: 0,
             running_step: None,
@@ -118,6 +140,10 @@ impl PassState {
             open: Vec::new(),
             revealed: HashSet::new(),
             cursor: 0,
+            unstored: VecDeque::new(),
+            emitted: HashMap::new(),
+            outbox: VecDeque::new(),
+            sent: 0,
         }
     }
 
@@ -144,8 +170,51 @@ impl PassState {
         self.counts.get(id).copied().unwrap_or_default()
     }
 
-    /// Shows the node its next completion, in log order among the calls that it waits for.
-    pub(crate) fn reveal_next(&mut self, journal: &Journal) -> bool {
+    /// Takes a chunk; says which emission of the pass it is.
+    pub(crate) fn hand_over(&mut self, chunk: StreamChunk, hash: Arc<str>) -> u64 {
+        let count = self.emitted.entry(hash.clone()).or_default();
+        *count = count.saturating_add(1);
+        self.outbox.push_back(Outgoing { chunk, hash, count: *count, waker: None });
+        self.nudge();
+        self.sent.saturating_add(self.outbox.len() as u64)
+    }
+
+    /// Whether an emission is over.
+    pub(crate) fn is_sent(&mut self, number: u64, waker: &Waker) -> bool {
+        let Some(ahead) = number.checked_sub(self.sent).filter(|ahead| *ahead > 0) else { return true };
+        let at = usize::try_from(ahead.saturating_sub(1)).unwrap_or(usize::MAX);
+        if let Some(outgoing) = self.outbox.get_mut(at) {
+            outgoing.waker = Some(waker.clone());
+        }
+        false
+    }
+
+    /// The next emission. A chunk that was delivered before is over at once.
+    pub(crate) fn next_emission(&mut self, journal: &Journal) -> Emission {
+        let Some(next) = self.outbox.front() else { return Emission::None };
+        if next.count > journal.emitted.get(&*next.hash).copied().unwrap_or_default() {
+            return Emission::Send(next.chunk.clone());
+        }
+        self.end_emission();
+        Emission::Known
+    }
+
+    /// The first emission is over. Returns the hash of its chunk.
+    pub(crate) fn end_emission(&mut self) -> Option<Arc<str>> {
+        let outgoing = self.outbox.pop_front()?;
+        self.sent = self.sent.saturating_add(1);
+        if let Some(waker) = outgoing.waker {
+            waker.wake();
+        }
+        Some(outgoing.hash)
+    }
+
+    /// Shows the node its next completion, in log order among the calls that it waits for. One that is not `stored` holds
+    /// back those after it.
+    pub(crate) fn reveal_next(&mut self, journal: &Journal, stored: u64) -> bool {
+        while self.unstored.front().is_some_and(|(_, needed)| *needed <= stored) {
+            self.unstored.pop_front();
+        }
         for (at, entry) in journal.log.iter().enumerate().skip(self.cursor) {
             if self.revealed.contains(&at) {
                 if at == self.cursor {
@@ -155,6 +224,9 @@ impl PassState {
                 continue;
             }
             let Some(request) = self.requested.get_mut(&entry.key).filter(|request| !request.dropped) else { continue };
+            if self.unstored.iter().any(|(unstored, _)| *unstored == at) {
+                return false;
+            }
             request.revealed = Some(at);
             self.revealed.insert(at);
             if let Some(waker) = request.waker.take() {
@@ -167,7 +239,7 @@ impl PassState {
 
     /// Whether the node can only wait for people.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.in_flight == 0 && (!self.open.is_empty() || self.waiting_children > 0)
+        self.in_flight == 0 && self.outbox.is_empty() && (!self.open.is_empty() || self.waiting_children > 0)
     }
 
     /// Takes the reason why replay cannot go on: a call that does not match, or an accepted answer whose question the
@@ -193,9 +265,9 @@ impl PassState {
 
     /// Ends the pass: detached futures of it learn that they wait in vain.
     pub(crate) fn close(self) {
-        for waker in self.requested.into_values().filter_map(|request| request.waker) {
-            waker.wake();
-        }
+        let calls = self.requested.into_values().filter_map(|request| request.waker);
+        let emissions = self.outbox.into_iter().filter_map(|outgoing| outgoing.waker);
+        calls.chain(emissions).for_each(Waker::wake);
     }
 }
 
@@ -251,7 +323,15 @@ impl Call {
     /// The work is in the journal.
     pub(crate) fn complete(&mut self, entry: Entry) -> Result<(), PassOver> {
         self.under_way = false;
-        self.pass.with(|core| core.emit(Event::Journaled { activation: self.pass.activation, entry }))
+        self.pass.with(|core| {
+            let activation = self.pass.activation;
+            core.emit(Event::Journaled { activation, entry });
+            let log = core.state.activations.get(&activation).map_or(0, |activation| activation.journal.log.len());
+            let counted = core.counted();
+            if let Some(pass) = core.passes.get_mut(&activation) {
+                pass.unstored.push_back((log.saturating_sub(1), counted));
+            }
+        })
     }
 
     /// Adds a question that the node waits for; the loop looks at it when the node is quiet.

@@ -10,14 +10,15 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
-use kortyx_protocol::Failure;
+use kortyx_protocol::{Failure, StreamChunk};
 
 use crate::{
     NodeContext, NodeError, NodeOutput, NodeResult,
     event::{Event, StateWrites},
     flow::{self, FrameEnd},
     io::IoFuture,
-    pass::{PassRef, PassState},
+    output,
+    pass::{Emission, PassRef, PassState},
     shared::{Core, Halt, Shared},
     state::{Phase, diverged},
 };
@@ -45,6 +46,8 @@ pub(crate) struct FrameDriver {
 struct Slot {
     activation: u32,
     work: Work,
+    /// The chunk on its way to the receiver.
+    sending: Option<IoFuture<'static, ()>>,
     waker: Arc<SlotWaker>,
 }
 
@@ -145,7 +148,7 @@ impl FrameDriver {
     fn start_pass(&mut self, core: &mut Core, id: u32) {
         let waker = Arc::new(SlotWaker { parent: AtomicWaker::new(), woken: AtomicBool::new(true) });
         if let Some(work) = begin_pass(&self.shared, core, id, &waker) {
-            self.slots.push(Slot { activation: id, work, waker });
+            self.slots.push(Slot { activation: id, work, sending: None, waker });
         }
     }
 
@@ -187,12 +190,12 @@ impl FrameDriver {
             Err(error) => Some(error),
         };
         let Some(error) = failed else { return };
-        match flow::retry_delay(&core, &self.shared.registry, id) {
+        match flow::retry_delay(&core, &self.shared.registry, id, &error) {
             Some(delay) => {
                 let sleep = self.shared.io.host.sleep(delay);
                 core.emit(Event::Retried { activation: id });
                 let waker = Arc::new(SlotWaker { parent: AtomicWaker::new(), woken: AtomicBool::new(true) });
-                self.slots.push(Slot { activation: id, work: Work::Delay(sleep), waker });
+                self.slots.push(Slot { activation: id, work: Work::Delay(sleep), sending: None, waker });
             }
             None => flow::fail(&mut core, &self.shared.registry, id, error),
         }
@@ -251,7 +254,7 @@ fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWa
 /// Sends what the output shows to the client, as part of the activation.
 async fn with_output(ctx: &NodeContext, output: NodeOutput) -> NodeResult {
     if let Some(error) = output.error {
-        return Err(error.into());
+        return Err(output::unwritable(ctx, &error).into());
     }
     if let Some(message) = &output.ui {
         ctx.message(message.clone()).await;
@@ -267,6 +270,7 @@ fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
     for _ in 0..BUDGET {
         slot.waker.woken.store(false, Ordering::SeqCst);
         let mut cx = Context::from_waker(&task);
+        poll_sending(shared, slot, &mut cx);
         let poll = match &mut slot.work {
             Work::Delay(delay) => match delay.as_mut().poll(&mut cx) {
                 Poll::Ready(()) => return SlotEnd::Delayed,
@@ -292,6 +296,14 @@ fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
         }
         match core.look(slot) {
             Look::Again => {}
+            Look::Send(chunk) => {
+                drop(core);
+                let sink = shared.io.chunks.clone();
+                slot.sending = Some(Box::pin(async move { sink.send(chunk).await }));
+                if !poll_sending(shared, slot, &mut cx) {
+                    return SlotEnd::Pending;
+                }
+            }
             Look::Pending => return SlotEnd::Pending,
             Look::Waiting => {
                 core.suspend_pass(slot.activation);
@@ -307,9 +319,25 @@ fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
     SlotEnd::Pending
 }
 
+/// Goes on with the chunk on its way. `true`: nothing is on its way any more.
+fn poll_sending(shared: &Shared, slot: &mut Slot, cx: &mut Context<'_>) -> bool {
+    let Some(sending) = &mut slot.sending else { return true };
+    if sending.as_mut().poll(cx).is_pending() {
+        return false;
+    }
+    slot.sending = None;
+    let mut core = shared.lock();
+    let hash = core.passes.get_mut(&slot.activation).and_then(PassState::end_emission);
+    if let Some(hash) = hash {
+        core.emit(Event::Emitted { activation: slot.activation, hash });
+    }
+    true
+}
+
 /// What a node that returned `Pending` is up to.
 enum Look {
     Again,
+    Send(StreamChunk),
     Pending,
     Waiting,
     Diverged(Failure),
@@ -317,7 +345,7 @@ enum Look {
 
 impl Core {
     fn look(&mut self, slot: &Slot) -> Look {
-        let id = slot.activation;
+        let (id, stored) = (slot.activation, self.stored());
         let (Some(pass), Some(activation)) = (self.passes.get_mut(&id), self.state.activations.get(&id)) else {
             return Look::Pending;
         };
@@ -325,7 +353,18 @@ impl Core {
         if let Some(failure) = pass.take_divergence() {
             return Look::Diverged(failure);
         }
-        if slot.waker.woken.load(Ordering::SeqCst) || pass.reveal_next(&activation.journal) {
+        if slot.waker.woken.load(Ordering::SeqCst) {
+            return Look::Again;
+        }
+        if slot.sending.is_some() {
+            return Look::Pending;
+        }
+        match pass.next_emission(&activation.journal) {
+            Emission::Known => return Look::Again,
+            Emission::Send(chunk) => return Look::Send(chunk),
+            Emission::None => {}
+        }
+        if pass.reveal_next(&activation.journal, stored) {
             return Look::Again;
         }
         if !pass.is_waiting() {

@@ -2,21 +2,24 @@
 
 use std::{
     collections::HashMap,
+    future::poll_fn,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::Waker,
+    task::{Poll, Waker},
 };
 
-use futures_util::lock::Mutex as AsyncMutex;
-use kortyx_protocol::{Failure, StreamChunk};
+use kortyx_protocol::Failure;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     event::{Event, EventBatch},
-    execution::{DeliveredAnswer, EngineError, OpenQuestion, RunInfo},
+    execution::{DeliveredAnswer, EngineError, OpenQuestion, RunInfo, Suspension},
     io::{Batch, Io, RecordError},
     pass::PassState,
-    state::{Asked, CallKey, Entry, EntryValue, Kind, OpenAsk, RunState, SNAPSHOT_VERSION, ask_key, parse_ask_key},
+    state::{
+        Asked, CallKey, Entry, EntryValue, Kind, OpenAsk, Phase, ROOT, RunState, SNAPSHOT_VERSION, ask_key,
+        parse_ask_key,
+    },
     workflow::Registry,
 };
 
@@ -27,15 +30,19 @@ pub(crate) struct Shared {
     pub(crate) limits: crate::Limits,
     pub(crate) cancel: CancellationToken,
     core: Mutex<Core>,
-    /// Held while a batch is on its way to storage, so that batches keep their order.
-    flushing: AsyncMutex<()>,
 }
 
 /// The mutable part, behind one lock that is never held while user code runs.
 pub(crate) struct Core {
     pub(crate) state: RunState,
-    /// Applied and not stored yet.
+    /// Applied and not on their way to storage yet.
     events: Vec<Event>,
+    /// How many events there were, how many of them storage holds, and how many somebody waits for it to hold.
+    counted: u64,
+    stored: u64,
+    wanted: u64,
+    /// Who waits for storage.
+    waiting: Vec<Waker>,
     pub(crate) passes: HashMap<u32, PassState>,
     /// The wakers of live frames: who waits for an activation of theirs to become ready.
     pub(crate) frame_wakers: HashMap<u32, Waker>,
@@ -66,6 +73,10 @@ impl Shared {
         let core = Core {
             state,
             events: Vec::new(),
+            counted: 0,
+            stored: 0,
+            wanted: 0,
+            waiting: Vec::new(),
             passes: HashMap::new(),
             frame_wakers: HashMap::new(),
             unpublished: HashMap::new(),
@@ -75,7 +86,7 @@ impl Shared {
             passes_begun: 0,
         };
         let cancel = CancellationToken::new();
-        Self { info, io, registry, limits, cancel, core: Mutex::new(core), flushing: AsyncMutex::new(()) }
+        Self { info, io, registry, limits, cancel, core: Mutex::new(core) }
     }
 
     /// A panic while the lock is held cannot leave half a change: every change is one `apply`.
@@ -83,48 +94,43 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores what is decisive before an effect begins. Never returns when storage refuses.
+    /// Waits until what is decisive is stored, before an effect begins.
     pub(crate) async fn before_effect(&self) {
         let needed = {
             let core = self.lock();
             !core.durable || core.events.iter().any(Event::is_decisive)
         };
         if needed {
-            self.flush(false).await;
+            self.stored().await;
         }
     }
 
-    /// Stores every event so far, and with `publish` also the questions of suspended activations. Never returns when
-    /// storage refuses: the engine stops instead.
-    pub(crate) async fn flush(&self, publish: bool) {
-        let turn = self.flushing.lock().await;
-        if let Err(error) = self.flush_in_turn(publish).await {
-            self.lock().halt_with(Halt::Storage(error));
-            drop(turn);
-            std::future::pending::<()>().await;
-        }
+    /// Waits until every event so far is stored. The execution writes, not the node that waits: a node may drop its
+    /// futures, or not poll them, at any time, and nothing may be lost or held up by that.
+    pub(crate) async fn stored(&self) {
+        let events = self.lock().want_stored();
+        poll_fn(|cx| self.lock().poll_stored(events, cx.waker())).await;
     }
 
-    async fn flush_in_turn(&self, publish: bool) -> Result<(), RecordError> {
+    /// Stores every event so far, and with `publish` also the questions of suspended activations. One at a time.
+    pub(crate) async fn write(&self, publish: bool) -> Result<(), RecordError> {
         let opening = {
             let mut core = self.lock();
             (!core.durable).then(|| core.begin_opening()).transpose()?
         };
-        if let Some(snapshot) = opening {
+        if let Some((snapshot, events)) = opening {
             self.io.recorder.open(snapshot).await?;
-            self.lock().durable = true;
+            let mut core = self.lock();
+            core.durable = true;
+            core.note_stored(events);
+            return Ok(());
         }
-        let Some((batch, questions)) = self.lock().begin_batch(publish)? else { return Ok(()) };
+        let Some((batch, events)) = self.lock().begin_batch(publish)? else { return Ok(()) };
         let reply = self.io.recorder.record(batch).await?;
         let mut core = self.lock();
-        core.published(&questions);
+        core.note_stored(events);
         core.deliver(reply.answers);
         Ok(())
-    }
-
-    /// Sends a chunk to the receiver.
-    pub(crate) async fn send(&self, chunk: StreamChunk) {
-        self.io.chunks.send(chunk).await;
     }
 }
 
@@ -141,13 +147,51 @@ impl Core {
 
     /// Whether there is something that storage should publish or close.
     pub(crate) fn has_news(&self) -> bool {
-        !self.unpublished.is_empty() || !self.withdrawn.is_empty()
+        self.unpublished.keys().any(|id| self.state.is_waiting(*id)) || !self.withdrawn.is_empty()
     }
 
     /// Applies an event and remembers it for the next durable point.
     pub(crate) fn emit(&mut self, event: Event) {
         self.state.apply(event.clone());
         self.events.push(event);
+        self.counted = self.counted.saturating_add(1);
+    }
+
+    /// How many events there were so far.
+    pub(crate) fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    /// How many events storage holds.
+    pub(crate) fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// Whether somebody waits for storage to hold what it does not hold yet.
+    pub(crate) fn is_write_wanted(&self) -> bool {
+        !self.waiting.is_empty() && (!self.durable || self.stored < self.wanted)
+    }
+
+    /// Asks for a write of everything so far; says how many events that is.
+    fn want_stored(&mut self) -> u64 {
+        self.wanted = self.counted;
+        if let Some(root) = self.frame_wakers.get(&ROOT) {
+            root.wake_by_ref();
+        }
+        self.wanted
+    }
+
+    fn poll_stored(&mut self, events: u64, waker: &Waker) -> Poll<()> {
+        if self.durable && self.stored >= events {
+            return Poll::Ready(());
+        }
+        self.waiting.push(waker.clone());
+        Poll::Pending
+    }
+
+    fn note_stored(&mut self, events: u64) {
+        self.stored = self.stored.max(events);
+        self.waiting.drain(..).for_each(Waker::wake);
     }
 
     /// Stops the engine; the first reason counts.
@@ -166,49 +210,50 @@ impl Core {
     }
 
     /// The state as storage will know it after the next suspension: open questions published, nothing pending.
-    pub(crate) fn suspension(&mut self) -> Result<(Vec<u8>, Vec<OpenQuestion>, Vec<String>), RecordError> {
+    pub(crate) fn suspension(&mut self) -> Result<Suspension, RecordError> {
         let questions = self.questions();
         let before = self.state.clone_asks(&questions);
         self.publish_in_state(&questions);
         let snapshot = snapshot(&self.state);
         before.restore(&mut self.state);
-        Ok((snapshot?, questions, self.withdrawn.clone()))
+        Ok(Suspension {
+            snapshot: snapshot?,
+            publish: questions,
+            withdraw: self.withdrawn.clone(),
+            answers_seen: self.state.answers_seen,
+            workflow: self.state.pin(),
+            durable: self.durable,
+        })
     }
 
-    /// Everything so far goes into the first snapshot.
-    fn begin_opening(&mut self) -> Result<Vec<u8>, RecordError> {
+    /// Everything so far goes into the first snapshot. Storage knows no question yet, so nothing waits in it: whoever goes
+    /// on from it asks again.
+    fn begin_opening(&mut self) -> Result<(Vec<u8>, u64), RecordError> {
         self.events.clear();
-        snapshot(&self.state)
+        let waiting: Vec<u32> = self.state.set_phases(Phase::Waiting, Phase::Ready);
+        let snapshot = snapshot(&self.state);
+        for id in waiting {
+            self.state.set_phase(id, Phase::Waiting);
+        }
+        Ok((snapshot?, self.counted))
     }
 
-    fn begin_batch(&mut self, publish: bool) -> Result<Option<(Batch, Vec<OpenQuestion>)>, RecordError> {
+    fn begin_batch(&mut self, publish: bool) -> Result<Option<(Batch, u64)>, RecordError> {
         let questions = if publish { self.questions() } else { Vec::new() };
-        let withdraw = if publish { mem::take(&mut self.withdrawn) } else { Vec::new() };
-        let mut events = mem::take(&mut self.events);
         for question in &questions {
+            // Applied where it is in the order of events, not when storage has replied: answers may come in between.
             let asks = vec![question.asked.clone()];
-            events.push(Event::Published { activation: question.activation, asks });
+            self.emit(Event::Published { activation: question.activation, asks });
+            self.unpublished.remove(&question.activation);
         }
+        let withdraw = mem::take(&mut self.withdrawn);
+        let events = mem::take(&mut self.events);
         if events.is_empty() && withdraw.is_empty() {
             return Ok(None);
         }
-        let entries = match events.is_empty() {
-            true => None,
-            false => Some(encode(&EventBatch { v: SNAPSHOT_VERSION, events })?),
-        };
+        let entries = if events.is_empty() { None } else { Some(encode(&EventBatch { v: SNAPSHOT_VERSION, events })?) };
         let answers_seen = self.state.answers_seen;
-        Ok(Some((Batch { entries, publish: questions.clone(), withdraw, answers_seen }, questions)))
-    }
-
-    /// Storage knows these questions now.
-    fn published(&mut self, questions: &[OpenQuestion]) {
-        self.publish_in_state(questions);
-        for question in questions {
-            if let Some(asks) = self.unpublished.get_mut(&question.activation) {
-                asks.retain(|ask| ask.key != question.asked.key);
-            }
-        }
-        self.unpublished.retain(|_, asks| !asks.is_empty());
+        Ok(Some((Batch { entries, publish: questions, withdraw, answers_seen }, self.counted)))
     }
 
     fn publish_in_state(&mut self, questions: &[OpenQuestion]) {
@@ -218,9 +263,10 @@ impl Core {
         }
     }
 
-    /// The questions that wait to be published, by activation and in the order they were asked.
+    /// The questions that wait to be published, by activation and in the order they were asked. An activation that an
+    /// answer has made ready will ask again, perhaps for something else.
     fn questions(&self) -> Vec<OpenQuestion> {
-        let mut ids: Vec<&u32> = self.unpublished.keys().collect();
+        let mut ids: Vec<&u32> = self.unpublished.keys().filter(|id| self.state.is_waiting(**id)).collect();
         ids.sort_unstable();
         let all = ids.into_iter().filter_map(|id| Some((*id, self.unpublished.get(id)?)));
         all.flat_map(|(id, asks)| asks.iter().map(move |ask| self.question(id, ask))).flatten().collect()

@@ -9,6 +9,8 @@ use kortyx_contracts::Question;
 use kortyx_protocol::{Failure, FailureCode, RawJson, ResumeResponse};
 use serde::{Deserialize, Serialize};
 
+use crate::workflow::DefinitionPin;
+
 /// The version of the snapshot format. A snapshot with a higher one is refused.
 pub(crate) const SNAPSHOT_VERSION: u32 = 1;
 /// The root frame's id.
@@ -170,6 +172,7 @@ impl Journal {
             && self.asks.is_empty()
             && self.children.is_empty()
             && self.abandoned.is_empty()
+            && self.calls == 0
             && self.emitted.is_empty()
             && self.clock.is_empty()
             && self.random.is_empty()
@@ -248,6 +251,32 @@ impl RunState {
         self.frames.get(&id)
     }
 
+    /// The definition that the run is bound to.
+    pub(crate) fn pin(&self) -> DefinitionPin {
+        let pin = |frame: &Frame| {
+            (frame.workflow.id.clone(), frame.workflow.version.clone(), frame.workflow.fingerprint.clone())
+        };
+        let (id, version, fingerprint) = self.frame(ROOT).map(pin).unwrap_or_default();
+        DefinitionPin { id, version, fingerprint }
+    }
+
+    /// Whether an activation can only wait for people.
+    pub(crate) fn is_waiting(&self, activation: u32) -> bool {
+        self.activations.get(&activation).is_some_and(|activation| activation.phase == Phase::Waiting)
+    }
+
+    /// Moves every activation of a phase to another and says which.
+    pub(crate) fn set_phases(&mut self, from: Phase, to: Phase) -> Vec<u32> {
+        let changed = self.activations.iter_mut().filter(|(_, activation)| activation.phase == from);
+        changed.map(|(id, activation)| (*id, activation.phase = to).0).collect()
+    }
+
+    pub(crate) fn set_phase(&mut self, activation: u32, phase: Phase) {
+        if let Some(activation) = self.activations.get_mut(&activation) {
+            activation.phase = phase;
+        }
+    }
+
     /// The published, unanswered questions of an activation's children, as ask keys.
     pub(crate) fn asks_below(&self, activation: u32) -> Vec<String> {
         let Some(activation) = self.activations.get(&activation) else { return Vec::new() };
@@ -309,6 +338,7 @@ pub(crate) fn diverged(place: &str, recorded: &str, now: &str) -> Failure {
     )
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }

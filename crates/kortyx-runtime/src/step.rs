@@ -49,8 +49,8 @@ impl NodeContext {
             let (mut call, known) = Call::begin(&pass, key.clone(), Kind::Step, "")?;
             if known == Known::No {
                 let busy = InFlight::enter(&pass);
-                pass.shared.before_effect().await;
                 call.begin_work();
+                pass.shared.before_effect().await;
                 let work = Running { pass: pass.clone(), key: key.clone(), start: Some(f), work: None };
                 let value = RawJson::of(&work.await.map_err(Into::into)?)?;
                 call.complete(Entry {
@@ -59,7 +59,7 @@ impl NodeContext {
                     identity: Arc::default(),
                     value: EntryValue::Value(value),
                 })?;
-                pass.shared.flush(false).await;
+                pass.shared.stored().await;
                 drop(busy);
             }
             match call.revealed().await? {
