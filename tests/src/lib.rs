@@ -1,1 +1,22 @@
-//! Workspace-level tests of Kortyx: acceptance cases, wire compatibility, faults.
+//! What workspace-level tests are made of: a world with a store and a clock, processes that die, stores that fail.
+//!
+//! Tests run on the store that `KORTYX_TEST_STORE` names: `memory` (the default) or `sqlite`, a file of its own for each
+//! world. Both give the same results, because every store behaves the same.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "what fails in a test panics")]
+
+mod counter;
+mod facts;
+mod faulty;
+mod process;
+mod reading;
+mod shapes;
+mod world;
+
+pub use counter::Counter;
+pub use facts::Facts;
+pub use faulty::{Faulty, Gate, Op, When};
+pub use process::Process;
+pub use reading::{code, data, eventually, failure, handle, input_of, kinds, only, questions, reason, text_of};
+pub use shapes::{approve_or_decline, one_node, resume_message, with};
+pub use world::World;

@@ -1,0 +1,13 @@
+//! The fault cases that people met elsewhere, proved absent here, on the store that `KORTYX_TEST_STORE` names.
+//!
+//! A test's name starts with its case's number. Cases of storage alone are in the conformance suite of `kortyx-store`, cases
+//! of the engine alone in `kortyx-runtime`, cases that need real processes beside this program.
+
+#[cfg(test)]
+mod k01_gate;
+#[cfg(test)]
+mod k01_verdicts;
+#[cfg(test)]
+mod k02_routing;
+#[cfg(test)]
+mod k02_wire;
