@@ -47,7 +47,7 @@ pub(crate) struct Tape(std::vec::IntoIter<u8>);
 
 impl Tape {
     pub(crate) fn new(tape: &[u8]) -> Self {
-        Self(tape.to_vec().into_iter())
+        Self(tape.to_owned().into_iter())
     }
 
     fn below(&mut self, bound: u8) -> u8 {
@@ -116,9 +116,10 @@ impl Run {
         let left = if let Crash::AfterWrites(writes) = crash { writes.into() } else { u64::MAX };
         self.world.writes_left.store(left, Ordering::SeqCst);
         let is_durable = self.world.stored.lock().unwrap().snapshot.is_some();
-        let mut execution = match is_durable {
-            true => self.world.restore().map_err(|error| TestCaseError::fail(format!("{error:?}")))?,
-            false => self.world.start(&self.root, &Value::Null),
+        let mut execution = if is_durable {
+            self.world.restore().map_err(|error| TestCaseError::fail(format!("{error:?}")))?
+        } else {
+            self.world.start(&self.root, &Value::Null)
         };
         *self.handle.lock().unwrap() = Some(execution.handle());
         let drive = self.killed(crash, &mut execution).await;
@@ -169,7 +170,12 @@ fn accept(world: &World, at: usize, respond: fn(&OpenQuestion) -> ResumeResponse
 }
 
 /// Somebody may answer a question while the run is driven; the driver may learn of it at once or only from storage.
-fn act(world: &World, handle: Option<&ExecutionHandle>, random: &mut Random, respond: fn(&OpenQuestion) -> ResumeResponse) {
+fn act(
+    world: &World,
+    handle: Option<&ExecutionHandle>,
+    random: &mut Random,
+    respond: fn(&OpenQuestion) -> ResumeResponse,
+) {
     let open = u8::try_from(world.stored.lock().unwrap().open.len()).unwrap_or(u8::MAX);
     if open > 0 && random.below(6) == 1 {
         accept(world, random.below(open).into(), respond);
@@ -187,14 +193,11 @@ pub(crate) fn open_questions(world: &World) -> BTreeSet<String> {
 }
 
 /// Runs a property over deterministic cases. `MODEL_CASES` multiplies them, `MODEL_SEED` chooses others.
-pub(crate) fn check<S: Strategy>(
-    cases: u32,
-    strategy: &S,
-    test: impl Fn(S::Value) -> Result<(), TestCaseError>,
-) {
+pub(crate) fn check<S: Strategy>(cases: u32, strategy: &S, test: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let number = |name: &str, default: u32| std::env::var(name).map_or(default, |value| value.parse().unwrap());
     let cases = cases * number("MODEL_CASES", 1);
-    let config = ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 4096, ..ProptestConfig::default() };
+    let config =
+        ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 4096, ..ProptestConfig::default() };
     let mut seed = [7; 32];
     seed[..4].copy_from_slice(&number("MODEL_SEED", 0).to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);

@@ -68,6 +68,8 @@ pub(crate) struct Case {
     pub(crate) tape: Vec<u8>,
     /// Where the world and the nodes wait, and who acts meanwhile. Zero: nowhere and nobody.
     pub(crate) seed: u64,
+    /// Whether the nodes' own code takes now more, now fewer polls from one call to the next.
+    pub(crate) dawdles: bool,
 }
 
 /// On one line, whatever the format: failing cases are read by people.
@@ -143,20 +145,25 @@ fn is_sequential(op: &Op) -> bool {
 pub(crate) fn cases(calls: usize) -> impl Strategy<Value = Case> {
     let tape = prop_oneof![vec(any::<u8>(), 0..40), Just(Vec::new())];
     let seed = prop_oneof![3 => any::<u64>(), 1 => Just(0)];
-    (vec(program(), 1..=calls + 1), tape, seed).prop_map(|(programs, tape, seed)| Case { programs, tape, seed })
+    (vec(program(), 1..=calls + 1), tape, seed).prop_map(|(programs, tape, seed)| Case {
+        programs,
+        tape,
+        seed,
+        dawdles: false,
+    })
 }
 
 fn program() -> impl Strategy<Value = Program> {
-    vec(op(), 0..=4)
+    vec(op(), 0..=3)
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    leaf().prop_recursive(3, 24, 3, |op| {
+    leaf().prop_recursive(3, 16, 3, |op| {
         let branches = vec(vec(op.clone(), 0..=3), 2..=3);
         prop_oneof![
             (how(), branches.clone()).prop_map(|(how, branches)| Op::Join(how, branches)),
             (how(), branches).prop_map(|(how, branches)| Op::Select(how, branches)),
-            (1..=3u8, vec(op, 1..=3)).prop_map(|(rounds, body)| Op::Loop(rounds, body)),
+            (1..=2u8, vec(op, 1..=3)).prop_map(|(rounds, body)| Op::Loop(rounds, body)),
         ]
     })
 }

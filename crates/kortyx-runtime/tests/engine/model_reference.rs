@@ -55,7 +55,9 @@ impl Reference<'_> {
     /// The value of a program that has ended.
     fn run(&self, program: &Program, place: &Place, standing: Standing, out: &mut Expected) -> Option<Value> {
         let ops = program.iter().enumerate();
-        ops.map(|(index, op)| self.op(op, &place.at(index), standing, out)).collect::<Option<Vec<_>>>().map(Value::Array)
+        ops.map(|(index, op)| self.op(op, &place.at(index), standing, out))
+            .collect::<Option<Vec<_>>>()
+            .map(Value::Array)
     }
 
     fn op(&self, op: &Op, place: &Place, standing: Standing, out: &mut Expected) -> Option<Value> {
