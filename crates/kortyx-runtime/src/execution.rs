@@ -35,6 +35,9 @@ pub struct Limits {
     /// How long a branch's questions wait for the other branches to pause too, before they are published on their own.
     /// 20 ms by default.
     pub publish_delay: Duration,
+    /// How long a node that is replayed may take to make the calls that it made before, while it waits for something that
+    /// the engine does not know of. A node that waits for nothing else is not waited for. Five seconds by default.
+    pub replay_patience: Duration,
 }
 
 impl Default for Limits {
@@ -44,6 +47,7 @@ impl Default for Limits {
             calls_per_activation: 64,
             cancel_grace: Duration::from_secs(5),
             publish_delay: Duration::from_millis(20),
+            replay_patience: Duration::from_secs(5),
         }
     }
 }

@@ -6,9 +6,10 @@
 //! its calls run for the first time or are replayed, however its futures are combined.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
+    future::poll_fn,
     sync::Arc,
-    task::Waker,
+    task::{Poll, Waker},
 };
 
 use kortyx_protocol::{Failure, StreamChunk};
@@ -16,7 +17,7 @@ use kortyx_protocol::{Failure, StreamChunk};
 use crate::{
     event::{Event, StateWrites},
     shared::{Core, Shared},
-    state::{CallKey, Entry, EntryValue, Journal, Kind, OpenAsk, diverged},
+    state::{CallKey, Child, Entry, EntryValue, Journal, Kind, OpenAsk, diverged},
 };
 
 /// What a node context points to: its pass.
@@ -50,8 +51,14 @@ pub(crate) struct PassState {
     recorded: HashMap<CallKey, Recorded>,
     requested: HashMap<CallKey, Requested>,
     open: Vec<OpenAsk>,
-    revealed: HashSet<usize>,
+    /// Questions that the node no longer waits for, since the loop last looked.
+    dropped: Vec<CallKey>,
+    /// Completions before this place in the log need no more attention.
     cursor: usize,
+    /// Completions before this place whose calls the node has not made are not waited for.
+    given_up: usize,
+    /// The node may still make the calls that it made in the pass before.
+    pub(crate) is_patient: bool,
     /// Where in the log completions of this pass are, with the number of events that storage must hold before.
     unstored: VecDeque<(usize, u64)>,
     emitted: HashMap<Arc<str>, u32>,
@@ -75,6 +82,15 @@ pub(crate) enum Emission {
     /// It was delivered before a pause; the node goes on.
     Known,
     Send(StreamChunk),
+}
+
+/// What became of showing the node its next completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reveal {
+    Shown,
+    /// The node has yet to make the call whose completion is next.
+    Behind,
+    Nothing,
 }
 
 struct Recorded {
@@ -138,8 +154,10 @@ impl PassState {
             recorded,
             requested: HashMap::new(),
             open: Vec::new(),
-            revealed: HashSet::new(),
+            dropped: Vec::new(),
             cursor: 0,
+            given_up: 0,
+            is_patient: true,
             unstored: VecDeque::new(),
             emitted: HashMap::new(),
             outbox: VecDeque::new(),
@@ -209,32 +227,58 @@ impl PassState {
         Some(outgoing.hash)
     }
 
-    /// Shows the node its next completion, in log order among the calls that it waits for. One that is not `stored` holds
-    /// back those after it.
-    pub(crate) fn reveal_next(&mut self, journal: &Journal, stored: u64) -> bool {
+    /// Shows the node its next completion, in log order. One that is not `stored`, or whose call the node has yet to make,
+    /// holds back those after it.
+    pub(crate) fn reveal_next(&mut self, journal: &Journal, stored: u64) -> Reveal {
         while self.unstored.front().is_some_and(|(_, needed)| *needed <= stored) {
             self.unstored.pop_front();
         }
         for (at, entry) in journal.log.iter().enumerate().skip(self.cursor) {
-            if self.revealed.contains(&at) {
-                if at == self.cursor {
-                    self.revealed.remove(&at);
-                    self.cursor = self.cursor.saturating_add(1);
+            let is_abandoned = self.recorded.get(&entry.key).is_some_and(|recorded| recorded.abandoned);
+            match self.requested.get_mut(&entry.key) {
+                _ if is_abandoned => {}
+                None if at < self.given_up => continue,
+                None => return Reveal::Behind,
+                Some(request) if request.dropped || request.revealed.is_some() => {}
+                Some(_) if self.unstored.iter().any(|(unstored, _)| *unstored == at) => return Reveal::Nothing,
+                Some(request) => {
+                    request.revealed = Some(at);
+                    request.waker.take().into_iter().for_each(Waker::wake);
+                    self.close_ask(&entry.key);
+                    return Reveal::Shown;
                 }
-                continue;
             }
-            let Some(request) = self.requested.get_mut(&entry.key).filter(|request| !request.dropped) else { continue };
-            if self.unstored.iter().any(|(unstored, _)| *unstored == at) {
-                return false;
+            if at == self.cursor {
+                self.cursor = at.saturating_add(1);
             }
-            request.revealed = Some(at);
-            self.revealed.insert(at);
-            if let Some(waker) = request.waker.take() {
-                waker.wake();
-            }
-            return true;
         }
-        false
+        Reveal::Nothing
+    }
+
+    /// Whether the node has yet to make a call that waited when the pass before it ended.
+    pub(crate) fn is_missing_calls(&self, journal: &Journal) -> bool {
+        let is_missing = |key: &CallKey| !self.requested.contains_key(key);
+        journal.asks.iter().any(|ask| is_missing(&ask.key))
+            || journal.children.iter().any(|child| is_missing(&child.key))
+    }
+
+    /// The node will not make the calls that it has not made so far.
+    pub(crate) fn give_up(&mut self, journal: &Journal) {
+        self.given_up = journal.log.len();
+        self.is_patient = false;
+    }
+
+    /// How many wakers of the node the pass keeps: when there are no others, nobody else will wake the node.
+    pub(crate) fn wakers(&self, own: &Waker) -> usize {
+        let waiting = self.requested.values().filter_map(|request| request.waker.as_ref());
+        let waiting = waiting.chain(&self.waker).filter(|waker| waker.will_wake(own));
+        waiting.count()
+    }
+
+    /// The question is no longer one that the node waits for. Whether it was.
+    fn close_ask(&mut self, key: &CallKey) -> bool {
+        let place = self.open.iter().position(|ask| ask.key == *key);
+        place.map(|at| self.open.remove(at)).is_some()
     }
 
     /// Whether the node can only wait for people.
@@ -254,8 +298,19 @@ impl PassState {
         journal.log.iter().filter(answered).find(|entry| !self.requested.contains_key(&entry.key))
     }
 
+    /// A child under way that this pass has not called.
+    pub(crate) fn uncalled_child<'j>(&self, journal: &'j Journal) -> Option<&'j Child> {
+        journal.children.iter().find(|child| !self.requested.contains_key(&child.key))
+    }
+
     pub(crate) fn diverge(&mut self, failure: Failure) {
         self.diverged.get_or_insert(failure);
+    }
+
+    /// Takes the published questions that the node has dropped without an answer.
+    pub(crate) fn take_dropped(&mut self, journal: &Journal) -> Vec<CallKey> {
+        let is_published = |key: &CallKey| journal.asks.iter().any(|ask| ask.key == *key);
+        std::mem::take(&mut self.dropped).into_iter().filter(is_published).collect()
     }
 
     /// Takes the questions that the node waits for.
@@ -278,7 +333,7 @@ pub(crate) struct PassOver;
 pub(crate) struct Call {
     pass: Arc<PassRef>,
     pub(crate) key: CallKey,
-    /// Work is under way that a drop would abandon.
+    /// Work is under way, or done and not seen by the node: a drop abandons it.
     under_way: bool,
 }
 
@@ -322,7 +377,6 @@ impl Call {
 
     /// The work is in the journal.
     pub(crate) fn complete(&mut self, entry: Entry) -> Result<(), PassOver> {
-        self.under_way = false;
         self.pass.with(|core| {
             let activation = self.pass.activation;
             core.emit(Event::Journaled { activation, entry });
@@ -358,13 +412,20 @@ impl Call {
     }
 
     /// Waits until the node may see the completion.
-    pub(crate) async fn revealed(&self) -> Result<EntryValue, PassOver> {
-        std::future::poll_fn(|cx| match self.poll_revealed(cx.waker()) {
-            Ok(Some(value)) => std::task::Poll::Ready(Ok(value)),
-            Ok(None) => std::task::Poll::Pending,
-            Err(over) => std::task::Poll::Ready(Err(over)),
-        })
-        .await
+    pub(crate) async fn revealed(mut self) -> Result<EntryValue, PassOver> {
+        let value = poll_fn(|cx| match self.poll_revealed(cx.waker()) {
+            Ok(Some(value)) => Poll::Ready(Ok(value)),
+            Ok(None) => Poll::Pending,
+            Err(over) => Poll::Ready(Err(over)),
+        });
+        let value = value.await;
+        self.under_way = false;
+        value
+    }
+
+    /// The work failed and leaves no trace: the call is made again when the node is.
+    pub(crate) fn fail(&mut self) {
+        self.under_way = false;
     }
 }
 
@@ -374,8 +435,11 @@ impl Drop for Call {
             let Some(pass) = core.passes.get_mut(&self.pass.activation) else { return };
             if let Some(request) = pass.requested.get_mut(&self.key) {
                 request.dropped = true;
+                request.waker = None;
             }
-            pass.open.retain(|ask| ask.key != self.key);
+            if pass.close_ask(&self.key) {
+                pass.dropped.push(self.key.clone());
+            }
             if self.under_way {
                 core.abandon(self.pass.activation, self.key.clone());
             }

@@ -18,9 +18,9 @@ use crate::{
     flow::{self, FrameEnd},
     io::IoFuture,
     output,
-    pass::{Emission, PassRef, PassState},
+    pass::{Emission, PassRef, PassState, Reveal},
     shared::{Core, Halt, Shared},
-    state::{Phase, diverged},
+    state::{Child, Entry, Phase, diverged},
 };
 
 /// How often one activation may go on within one poll before others get their turn.
@@ -48,7 +48,15 @@ struct Slot {
     work: Work,
     /// The chunk on its way to the receiver.
     sending: Option<IoFuture<'static, ()>>,
+    /// How long the node may take to make the calls that it made in the pass before.
+    patience: Option<IoFuture<'static, ()>>,
     waker: Arc<SlotWaker>,
+}
+
+impl Slot {
+    fn new(activation: u32, work: Work, waker: Arc<SlotWaker>) -> Self {
+        Self { activation, work, sending: None, patience: None, waker }
+    }
 }
 
 enum Work {
@@ -148,7 +156,7 @@ impl FrameDriver {
     fn start_pass(&mut self, core: &mut Core, id: u32) {
         let waker = Arc::new(SlotWaker { parent: AtomicWaker::new(), woken: AtomicBool::new(true) });
         if let Some(work) = begin_pass(&self.shared, core, id, &waker) {
-            self.slots.push(Slot { activation: id, work, sending: None, waker });
+            self.slots.push(Slot::new(id, work, waker));
         }
     }
 
@@ -195,7 +203,7 @@ impl FrameDriver {
                 let sleep = self.shared.io.host.sleep(delay);
                 core.emit(Event::Retried { activation: id });
                 let waker = Arc::new(SlotWaker { parent: AtomicWaker::new(), woken: AtomicBool::new(true) });
-                self.slots.push(Slot { activation: id, work: Work::Delay(sleep), sending: None, waker });
+                self.slots.push(Slot::new(id, Work::Delay(sleep), waker));
             }
             None => flow::fail(&mut core, &self.shared.registry, id, error),
         }
@@ -304,6 +312,12 @@ fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
                     return SlotEnd::Pending;
                 }
             }
+            Look::Behind => {
+                drop(core);
+                if !poll_patience(shared, slot, &task) {
+                    return SlotEnd::Pending;
+                }
+            }
             Look::Pending => return SlotEnd::Pending,
             Look::Waiting => {
                 core.suspend_pass(slot.activation);
@@ -334,17 +348,38 @@ fn poll_sending(shared: &Shared, slot: &mut Slot, cx: &mut Context<'_>) -> bool 
     true
 }
 
+/// Waits for a node that has yet to make a call that it made in the pass before: it may wait for something that the engine
+/// does not know of. `true`: it has waited long enough, or for nothing.
+fn poll_patience(shared: &Shared, slot: &mut Slot, task: &Waker) -> bool {
+    if slot.patience.is_none() {
+        let known = shared.lock().passes.get(&slot.activation).map_or(0, |pass| pass.wakers(task));
+        // Besides those: the slot's own and the one that the node is polled with.
+        if Arc::strong_count(&slot.waker) > known.saturating_add(2) {
+            slot.patience = Some(shared.io.host.sleep(shared.limits.replay_patience));
+        }
+    }
+    let is_over =
+        slot.patience.as_mut().is_none_or(|wait| wait.as_mut().poll(&mut Context::from_waker(task)).is_ready());
+    if is_over {
+        slot.patience = None;
+        shared.lock().give_up(slot.activation);
+    }
+    is_over
+}
+
 /// What a node that returned `Pending` is up to.
 enum Look {
     Again,
     Send(StreamChunk),
+    /// It has yet to make a call that it made in the pass before.
+    Behind,
     Pending,
     Waiting,
     Diverged(Failure),
 }
 
 impl Core {
-    fn look(&mut self, slot: &Slot) -> Look {
+    fn look(&mut self, slot: &mut Slot) -> Look {
         let (id, stored) = (slot.activation, self.stored());
         let (Some(pass), Some(activation)) = (self.passes.get_mut(&id), self.state.activations.get(&id)) else {
             return Look::Pending;
@@ -359,16 +394,25 @@ impl Core {
         if slot.sending.is_some() {
             return Look::Pending;
         }
+        let dropped = pass.take_dropped(&activation.journal);
+        self.withdraw(id, dropped);
+        let (Some(pass), Some(activation)) = (self.passes.get_mut(&id), self.state.activations.get(&id)) else {
+            return Look::Pending;
+        };
         match pass.next_emission(&activation.journal) {
             Emission::Known => return Look::Again,
             Emission::Send(chunk) => return Look::Send(chunk),
             Emission::None => {}
         }
-        if pass.reveal_next(&activation.journal, stored) {
-            return Look::Again;
-        }
-        if !pass.is_waiting() {
-            return Look::Pending;
+        match pass.reveal_next(&activation.journal, stored) {
+            Reveal::Behind => return Look::Behind,
+            Reveal::Shown => {
+                slot.patience = None;
+                return Look::Again;
+            }
+            Reveal::Nothing if !pass.is_waiting() => return Look::Pending,
+            Reveal::Nothing if pass.is_patient && pass.is_missing_calls(&activation.journal) => return Look::Behind,
+            Reveal::Nothing => {}
         }
         match self.unasked(id) {
             Some(failure) => Look::Diverged(failure),
@@ -376,13 +420,25 @@ impl Core {
         }
     }
 
-    /// The failure of a pass that did not ask a question whose answer was accepted.
+    /// The failure of a pass that did not ask a question whose answer was accepted, or not call a child under way.
     fn unasked(&self, id: u32) -> Option<Failure> {
         let activation = self.state.activations.get(&id)?;
-        let entry = self.passes.get(&id)?.unasked_answer(&activation.journal)?;
-        let recorded =
-            format!("an accepted answer to interrupt `{}` (use {}) of {}", entry.key.id, entry.key.occ, entry.identity);
-        Some(diverged(&self.state.place(activation), &recorded, "the node does not ask it"))
+        let pass = self.passes.get(&id)?;
+        let place = || self.state.place(activation);
+        if let Some(Entry { key, identity, .. }) = pass.unasked_answer(&activation.journal) {
+            let recorded = format!("an accepted answer to interrupt `{}` (use {}) of {identity}", key.id, key.occ);
+            return Some(diverged(&place(), &recorded, "the node does not ask it"));
+        }
+        let Child { key, identity, .. } = pass.uncalled_child(&activation.journal)?;
+        let recorded = format!("call `{}` (use {}) of {identity}, which is under way", key.id, key.occ);
+        Some(diverged(&place(), &recorded, "the node does not make it"))
+    }
+
+    /// The node will not make the calls that it has not made in this pass.
+    fn give_up(&mut self, id: u32) {
+        if let (Some(pass), Some(activation)) = (self.passes.get_mut(&id), self.state.activations.get(&id)) {
+            pass.give_up(&activation.journal);
+        }
     }
 
     /// The node can only wait: its questions are to be published, those it no longer asks to be withdrawn.

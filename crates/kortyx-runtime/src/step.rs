@@ -52,7 +52,8 @@ impl NodeContext {
                 call.begin_work();
                 pass.shared.before_effect().await;
                 let work = Running { pass: pass.clone(), key: key.clone(), start: Some(f), work: None };
-                let value = RawJson::of(&work.await.map_err(Into::into)?)?;
+                let value = work.await.map_err(Into::into).and_then(|value| Ok(RawJson::of(&value)?));
+                let value = value.inspect_err(|_| call.fail())?;
                 call.complete(Entry {
                     key: key.clone(),
                     kind: Kind::Step,

@@ -1,4 +1,21 @@
 //! Tests of the engine against a storage that can be crashed.
 
+#![expect(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a world that cannot be built fails the test"
+)]
+
+mod model_drive;
+mod model_language;
+mod model_node;
+mod model_probe;
+mod model_programs;
+mod model_reference;
+mod model_replay;
+mod parallel;
+mod sample;
 mod support;
 mod suspension;

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kortyx_protocol::{RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
+use kortyx_protocol::{Issue, RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
 use kortyx_runtime::{
     Batch, ChunkSink, DeliveredAnswer, Engine, EngineError, Execution, Host, Io, IoFuture, Limits, OpenQuestion,
     Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError, RunInfo, Start, Turn, Workflow,
@@ -18,7 +18,7 @@ use kortyx_runtime::{
 use serde_json::Value;
 
 /// What storage knows of the run.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Stored {
     pub(crate) snapshot: Option<Vec<u8>>,
     pub(crate) entries: Vec<Vec<u8>>,
@@ -97,6 +97,10 @@ pub(crate) enum Drive {
 
 impl World {
     pub(crate) fn new(workflows: &[&Workflow]) -> Arc<Self> {
+        Self::with_limits(workflows, Limits::default())
+    }
+
+    pub(crate) fn with_limits(workflows: &[&Workflow], limits: Limits) -> Arc<Self> {
         let mut registry = Registry::new();
         for workflow in workflows {
             registry.register(workflow).unwrap();
@@ -107,7 +111,7 @@ impl World {
             writes_left: AtomicU64::new(u64::MAX),
             meddler: Mutex::default(),
             millis: AtomicU64::new(1_000),
-            engine: Engine::new(Arc::new(registry), Limits::default()),
+            engine: Engine::new(Arc::new(registry), limits),
             info: RunInfo { run_id: RunId::new("run-1").unwrap(), session_id: SessionId::new("session-1").unwrap() },
         })
     }
@@ -115,8 +119,7 @@ impl World {
     /// The same storage seen by other code: a new process with other workflows.
     pub(crate) fn redeploy(&self, workflows: &[&Workflow]) -> Arc<Self> {
         let world = Self::new(workflows);
-        let stored = std::mem::take(&mut *self.stored.lock().unwrap());
-        *world.stored.lock().unwrap() = stored;
+        *world.stored.lock().unwrap() = self.stored.lock().unwrap().clone();
         world
     }
 
@@ -202,6 +205,13 @@ impl World {
         let question = stored.open.remove(at);
         let seq = stored.answers.len() as u64 + 1;
         stored.answers.push(DeliveredAnswer { seq, ask: question.ask, response });
+    }
+
+    /// What is wrong with an answer to the first open question with this id.
+    pub(crate) fn issues(&self, id: &str, response: &ResumeResponse) -> Vec<Issue> {
+        let stored = self.stored.lock().unwrap();
+        let question = stored.open.iter().find(|question| question.id() == id).expect("an open question");
+        question.question.validate(response).err().unwrap_or_default()
     }
 
     /// The ids of the open questions, in the order of their publication.
@@ -300,7 +310,7 @@ impl Host for World {
     }
 
     fn sleep(&self, duration: Duration) -> IoFuture<'static, ()> {
-        if duration >= Duration::from_secs(3600) { Box::pin(pending()) } else { Box::pin(tokio::time::sleep(duration)) }
+        if duration >= Duration::from_hours(1) { Box::pin(pending()) } else { Box::pin(tokio::time::sleep(duration)) }
     }
 }
 
