@@ -1,0 +1,130 @@
+//! Many runs at once, against a raw group commit.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Instant,
+};
+
+use sqlx::sqlite::SqliteSynchronous;
+use tokio::task::JoinSet;
+
+use super::{
+    commits,
+    file::File,
+    group::{Group, Travel},
+};
+use crate::{
+    error::Error,
+    number::{Unit, float, float_of},
+    options::Options,
+    row::{Row, Target},
+    statistics::{Pairs, median},
+    template::Template,
+    watched::Watched,
+    workload::Workload,
+};
+
+/// How many run at once.
+const RUNS: usize = 64;
+/// From the issue: "64 runs at once reach at least 30 % of a raw group-commit loop over the same rows".
+const RATIO: f64 = 0.30;
+
+pub(crate) async fn many(options: &Options) -> Result<Vec<Row>, Error> {
+    let (samples, count): (u32, u64) = options.size((9, 40), (3, 10));
+    let file = File::new(options).await?;
+    let store = file.store().await?;
+    let watched = Watched::new(store.clone());
+    Workload::over(watched.clone()).await?.cycle().await?;
+    let template = Arc::new(watched.template()?);
+    let workload = Workload::over(store.clone()).await?;
+    let together = Raw::new(options, &template, Travel::Together).await?;
+    let alone = Raw::new(options, &template, Travel::Alone).await?;
+    measured(&workload, 2).await?;
+    let (mut to_together, mut to_alone, mut grouped) = (Pairs::default(), Pairs::default(), Vec::new());
+    for _ in 0..samples {
+        let before = commits::count(&file.path())?;
+        let rate = measured(&workload, count).await?;
+        let commits = commits::count(&file.path())?.wrapping_sub(before);
+        grouped.push(f64::from(commits) / float_of(RUNS) / float(count));
+        to_together.push(rate, together.rate(count).await?);
+        to_alone.push(rate, alone.rate(count).await?);
+    }
+    together.group.close().await?;
+    alone.group.close().await?;
+    store.close().await;
+    Ok(rows(&to_together, &to_alone, &grouped))
+}
+
+fn rows(together: &Pairs, alone: &Pairs, grouped: &[f64]) -> Vec<Row> {
+    let row = |measure: String, pairs: &Pairs| {
+        Row::new(measure, pairs.measured(), Unit::PerSecond).against(pairs.reference(), pairs.ratio())
+    };
+    vec![
+        row(format!("sqlite: {RUNS} runs at once, cycles, against a raw group commit"), together)
+            .target(Target::AtLeast(RATIO)),
+        row("sqlite:   the same, raw statement by statement".to_owned(), alone),
+        Row::new(format!("sqlite: transactions of a cycle, {RUNS} runs at once"), median(grouped), Unit::None),
+    ]
+}
+
+/// Cycles a second of all runs together.
+async fn measured(workload: &Workload, count: u64) -> Result<f64, Error> {
+    let cycles = |_| {
+        let workload = workload.clone();
+        async move {
+            for _ in 0..count {
+                workload.cycle().await?;
+            }
+            Ok(())
+        }
+    };
+    at_once(count, cycles).await
+}
+
+/// Spawns the loops, waits for all and gives the cycles a second, of which each makes so many.
+async fn at_once<F>(count: u64, loops: impl Fn(usize) -> F) -> Result<f64, Error>
+where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let since = Instant::now();
+    let mut running: JoinSet<Result<(), Error>> = (0..RUNS).map(loops).collect();
+    while let Some(ended) = running.join_next().await {
+        ended.map_err(|_| Error::unexpected("a loop panicked"))??;
+    }
+    Ok(float_of(RUNS) * float(count) / since.elapsed().as_secs_f64())
+}
+
+/// The raw loops.
+struct Raw {
+    group: Group,
+    last: Arc<AtomicI64>,
+    /// The file must live as long as the connection.
+    _file: File,
+}
+
+impl Raw {
+    async fn new(options: &Options, template: &Arc<Template>, travel: Travel) -> Result<Self, Error> {
+        let file = File::new(options).await?;
+        let connection = file.connect(SqliteSynchronous::Full).await?;
+        let group = Group::start(connection, template.clone(), travel);
+        let raw = Self { group, last: Arc::default(), _file: file };
+        raw.rate(2).await?;
+        Ok(raw)
+    }
+
+    async fn rate(&self, count: u64) -> Result<f64, Error> {
+        let cycles = |_| {
+            let (client, last) = (self.group.client(), self.last.clone());
+            async move {
+                for _ in 0..count {
+                    client.cycle(last.fetch_add(1, Ordering::Relaxed) + 1).await?;
+                }
+                Ok(())
+            }
+        };
+        at_once(count, cycles).await
+    }
+}

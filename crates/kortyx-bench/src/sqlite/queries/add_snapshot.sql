@@ -1,0 +1,1 @@
+INSERT INTO snapshots (run, body) VALUES (?, ?);

@@ -1,0 +1,1 @@
+UPDATE interrupts SET status = ?, answer = ?, seq = ?, answered_at = ?, actor = ? WHERE id = ?;

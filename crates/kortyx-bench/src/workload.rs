@@ -1,0 +1,113 @@
+//! The cycle: start a run of one node that asks, answer it, finish; with 1 kB of state.
+
+use std::sync::Arc;
+
+use kortyx_contracts::Choice;
+use kortyx_orchestrator::{Agent, ExecuteOptions};
+use kortyx_protocol::{ExecutionResult, ResumeHandle, ResumeResponse};
+use kortyx_runtime::{NodeContext, NodeOutput, NodeResult, Workflow};
+use kortyx_store::Store;
+use serde_json::{Value, json};
+
+use crate::error::Error;
+
+/// An agent with the workflow of the cycle.
+#[derive(Clone)]
+pub(crate) struct Workload {
+    agent: Agent,
+    workflow: Workflow,
+    state: Value,
+}
+
+impl Workload {
+    /// Over this store, without a worker.
+    pub(crate) async fn over(store: Arc<dyn Store>) -> Result<Self, Error> {
+        let workflow = workflow()?;
+        let agent = Agent::builder().workflow(&workflow).shared_store(store).without_worker().build().await?;
+        Ok(Self { agent, workflow, state: state() })
+    }
+
+    /// A whole run, from its start over its question and the answer to its end.
+    pub(crate) async fn cycle(&self) -> Result<(), Error> {
+        let handle = self.pause().await?;
+        self.answer(&handle).await
+    }
+
+    /// Starts a run, which asks.
+    pub(crate) async fn pause(&self) -> Result<ResumeHandle, Error> {
+        let result = self.agent.execute(&self.workflow, self.state.clone(), ExecuteOptions::new()).await?;
+        match result {
+            ExecutionResult::Suspended { mut interrupts, .. } if interrupts.len() == 1 => {
+                let asked = interrupts.pop().ok_or_else(|| Error::unexpected("a run asks nothing"))?;
+                Ok(asked.resume)
+            }
+            other => Err(Error::unexpected(format!("a run must wait with one question, not: {other:?}"))),
+        }
+    }
+
+    /// Answers, which ends the run.
+    pub(crate) async fn answer(&self, handle: &ResumeHandle) -> Result<(), Error> {
+        match self.agent.resume(handle, answer()).await? {
+            ExecutionResult::Completed { .. } => Ok(()),
+            other => Err(Error::unexpected(format!("a run must complete, not: {other:?}"))),
+        }
+    }
+}
+
+/// A workflow of one node, which asks.
+pub(crate) fn workflow() -> Result<Workflow, Error> {
+    Ok(Workflow::builder("review").node("approve", approve).build()?)
+}
+
+/// Takes the state through the pause and into the run's data.
+async fn approve(ctx: NodeContext) -> NodeResult {
+    let ask = Choice::new("Approve this draft?").option("approve", "Approve").option("revise", "Revise");
+    let decision = ctx.interrupt("approval", ask).await?;
+    let draft: Value = ctx.input()?;
+    Ok(NodeOutput::new().data("draft", &draft).data("decision", &decision))
+}
+
+/// What the person answers.
+pub(crate) fn answer() -> ResumeResponse {
+    ResumeResponse::select(["approve"])
+}
+
+/// 1 kB of state, as JSON.
+pub(crate) fn state() -> Value {
+    let paragraph = "The quick brown fox jumps over the lazy dog, and nobody asked it why. ";
+    json!({
+        "title": "Announcement of the spring release",
+        "author": { "id": 4711, "name": "Ann Example" },
+        "tags": ["release", "spring", "draft"],
+        "urgent": false,
+        "body": paragraph.repeat(12),
+        "footer": "Sent to all subscribers."
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_is_1_kb() {
+        let size = state().to_string().len();
+
+        assert!((1000..=1050).contains(&size), "{size}");
+    }
+
+    #[tokio::test]
+    async fn a_cycle_pauses_and_completes() {
+        let store: Arc<dyn Store> = Arc::new(kortyx_memory::MemoryStore::new());
+        let workload = Workload::over(store.clone()).await.unwrap();
+
+        let handle = workload.pause().await.unwrap();
+        let waiting = store.run(&handle.run_id).await.unwrap().unwrap();
+        workload.answer(&handle).await.unwrap();
+        let ended = store.run(&handle.run_id).await.unwrap().unwrap();
+
+        assert_eq!((waiting.status.as_str(), ended.status.as_str()), ("suspended", "completed"));
+        let outcome = ended.outcome.unwrap();
+        assert!(outcome.len() > 1000, "the state is in the data: {outcome:?}");
+    }
+}
