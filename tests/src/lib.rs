@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "what fails in a test panics")]
 
 mod counter;
+pub mod driven;
 mod facts;
 mod faulty;
 mod process;

@@ -1,0 +1,54 @@
+//! The kill switch.
+
+use std::env::{self, VarError};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+/// The variable that sets it.
+const VARIABLE: &str = "KORTYX_KILL_AT";
+
+/// When the process kills itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kill {
+    /// Never.
+    Never,
+    /// When everything is ready for this durable point, counted from 1.
+    Before(u64),
+    /// When this durable point is passed and nobody knows.
+    After(u64),
+    /// When an answer was accepted and nobody knows.
+    Accepted,
+}
+
+impl Kill {
+    /// Reads `KORTYX_KILL_AT`.
+    pub(crate) fn from_env() -> Result<Self, String> {
+        match env::var(VARIABLE) {
+            Err(VarError::NotPresent) => Ok(Self::Never),
+            Ok(text) => {
+                Self::parse(&text).ok_or_else(|| format!("{VARIABLE} is `{text}`: use before:N, after:N or accepted"))
+            }
+            Err(error) => Err(format!("{VARIABLE}: {error}")),
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        match text.split_once(':') {
+            Some(("before", point)) => point.parse().ok().map(Self::Before),
+            Some(("after", point)) => point.parse().ok().map(Self::After),
+            None if text == "accepted" => Some(Self::Accepted),
+            _ => None,
+        }
+    }
+}
+
+/// Ends this process as `kill -9` does.
+pub(crate) async fn die() -> ! {
+    if let Err(error) = kill_process(getpid(), Signal::KILL) {
+        eprintln!("cannot kill myself: {error}");
+        std::process::abort();
+    }
+    loop {
+        std::future::pending::<()>().await;
+    }
+}

@@ -1,0 +1,181 @@
+//! The workflows that the driver program runs: every kind of durable point is in them.
+
+use std::{io, sync::Arc};
+
+use kortyx::{
+    InterruptContract, NodeContext, NodeError, NodeOutput, NodeResult, Text, Workflow,
+    protocol::{InterruptInput, InterruptKind, ResumeResponse},
+    runtime::workflow::{DefinitionError, END},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Event, Log};
+
+/// The session of every run.
+pub const SESSION: &str = "driven";
+
+/// The effects of one rich run, each of which happens once.
+pub const EFFECTS: [&str; 9] =
+    ["charge", "note-1", "note-2", "left", "right", "prepare", "apply-1", "apply-2", "archive"];
+
+/// The questions of one rich run, by their author's ids: an id as often as it is asked.
+pub const QUESTIONS: [&str; 6] = ["round", "round", "left", "right", "approve", "approve"];
+
+/// The workflows, with the log that their effects go to.
+pub struct Flows {
+    /// Plain code, steps, a loop that asks twice, two parallel questions, a child that asks twice, a last step.
+    pub rich: Workflow,
+    /// The child of `rich`.
+    pub child: Workflow,
+    /// Asks as often as its input says, with a step after each answer.
+    pub asking: Workflow,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Side {
+    side: String,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Reply {
+    answer: String,
+}
+
+const RIGHT: InterruptContract<Side, Reply> =
+    InterruptContract::new("right").description("What the right branch needs").schema_id("driven.right").version("1");
+
+impl Flows {
+    /// The workflows over this log.
+    pub fn new(log: &Log) -> Result<Self, DefinitionError> {
+        let child = child(log)?;
+        Ok(Self { rich: rich(log, &child)?, asking: asking(log)?, child })
+    }
+}
+
+/// The answer to a question that carries this text.
+pub fn answer_to(question: &InterruptInput, text: &str) -> ResumeResponse {
+    match question.kind {
+        InterruptKind::Custom => ResumeResponse::value(json!({ "answer": text })),
+        _ => ResumeResponse::text(text),
+    }
+}
+
+/// Which of the test's runs this is, as its context says.
+pub fn number(context: &std::collections::BTreeMap<String, kortyx::store::Scalar>) -> i64 {
+    match context.get("number") {
+        Some(kortyx::store::Scalar::Int(number)) => *number,
+        _ => 0,
+    }
+}
+
+/// A node's function over the log.
+macro_rules! over {
+    ($log:expr, $node:path) => {{
+        let log = Arc::new($log.clone());
+        move |ctx: NodeContext| {
+            let log = log.clone();
+            async move { $node(ctx, &log).await }
+        }
+    }};
+}
+
+fn rich(log: &Log, child: &Workflow) -> Result<Workflow, DefinitionError> {
+    let child = child.clone();
+    Workflow::builder("rich")
+        .node("plan", |_| async { Ok(NodeOutput::new().data("plan", "as always")) })
+        .node("rounds", over!(log, rounds))
+        .node("left", over!(log, left))
+        .node("right", over!(log, right))
+        .node("delegate", move |ctx| delegate(ctx, child.clone()))
+        .node("archive", over!(log, archive))
+        .edge("plan", "rounds")
+        .edge("rounds", "left")
+        .edge("rounds", "right")
+        .edge("left", "delegate")
+        .edge("right", "delegate")
+        .edge("delegate", "archive")
+        .build()
+}
+
+fn child(log: &Log) -> Result<Workflow, DefinitionError> {
+    Workflow::builder("child")
+        .node("prepare", over!(log, prepare))
+        .node("approve", over!(log, approve))
+        .edge("prepare", "approve")
+        .edge_if("approve", "approve", "again")
+        .otherwise("approve", END)
+        .build()
+}
+
+fn asking(log: &Log) -> Result<Workflow, DefinitionError> {
+    Workflow::builder("asking").node("ask", over!(log, ask)).build()
+}
+
+async fn rounds(ctx: NodeContext, log: &Log) -> NodeResult {
+    effect(&ctx, log, "charge", "charge").await?;
+    let mut answers = Vec::new();
+    for round in 1..=2 {
+        answers.push(ctx.interrupt("round", Text::new("What is next?")).await?);
+        effect(&ctx, log, "note", &format!("note-{round}")).await?;
+    }
+    Ok(NodeOutput::new().data("rounds", &answers))
+}
+
+async fn left(ctx: NodeContext, log: &Log) -> NodeResult {
+    let answer = ctx.interrupt("left", Text::new("What does the left branch need?")).await?;
+    effect(&ctx, log, "left", "left").await?;
+    Ok(NodeOutput::new().data("left", &answer))
+}
+
+async fn right(ctx: NodeContext, log: &Log) -> NodeResult {
+    let reply = ctx.interrupt("right", RIGHT.ask(Side { side: "right".into() })).await?;
+    effect(&ctx, log, "right", "right").await?;
+    Ok(NodeOutput::new().data("right", &reply.answer))
+}
+
+async fn delegate(ctx: NodeContext, child: Workflow) -> NodeResult {
+    let output: Value = ctx.call("child", &child, json!({})).await?;
+    Ok(NodeOutput::new().data("child", &output.get("answers")))
+}
+
+async fn archive(ctx: NodeContext, log: &Log) -> NodeResult {
+    effect(&ctx, log, "archive", "archive").await?;
+    Ok(NodeOutput::new())
+}
+
+async fn prepare(ctx: NodeContext, log: &Log) -> NodeResult {
+    effect(&ctx, log, "prepare", "prepare").await?;
+    Ok(NodeOutput::new())
+}
+
+async fn approve(ctx: NodeContext, log: &Log) -> NodeResult {
+    let kept = ctx.node_state("answers", Vec::<String>::new());
+    let mut answers = kept.get()?;
+    answers.push(ctx.interrupt("approve", Text::new("Does it suit you?")).await?);
+    effect(&ctx, log, "apply", &format!("apply-{}", answers.len())).await?;
+    kept.set(&answers)?;
+    let condition = if answers.len() < 2 { "again" } else { "done" };
+    Ok(NodeOutput::new().data("answers", &answers).condition(condition))
+}
+
+async fn ask(ctx: NodeContext, log: &Log) -> NodeResult {
+    let times: usize = ctx.input()?;
+    let mut answers = Vec::new();
+    for round in 0..times {
+        answers.push(ctx.interrupt("ask", Text::new("Which one?")).await?);
+        effect(&ctx, log, "act", &format!("act-{round}")).await?;
+    }
+    Ok(NodeOutput::new().data("answers", &answers))
+}
+
+/// Changes the outside world, once for each key.
+async fn effect(ctx: &NodeContext, log: &Log, id: &str, name: &str) -> Result<(), NodeError> {
+    let act = || {
+        let event = Event::Effect { run_id: ctx.run_id().clone(), name: name.into(), key: ctx.idempotency_key(id) };
+        let done: io::Result<()> = log.append(event);
+        async { done }
+    };
+    ctx.step(id, act).await
+}
