@@ -38,9 +38,11 @@ pub(crate) struct Run {
     tape: Tape,
     handle: Arc<Mutex<Option<ExecutionHandle>>>,
     pauses: u32,
-    /// How a question is answered.
-    respond: fn(&OpenQuestion) -> ResumeResponse,
+    respond: Respond,
 }
+
+/// How a question is answered.
+type Respond = Arc<dyn Fn(&OpenQuestion) -> ResumeResponse + Send + Sync>;
 
 /// Decisions; zeros when it has run out.
 pub(crate) struct Tape(std::vec::IntoIter<u8>);
@@ -74,14 +76,15 @@ impl Run {
         workflows: &[Workflow],
         probe: Arc<Probe>,
         tape: Tape,
-        respond: fn(&OpenQuestion) -> ResumeResponse,
+        respond: impl Fn(&OpenQuestion) -> ResumeResponse + Send + Sync + 'static,
     ) -> Self {
         let world = World::new(&workflows.iter().collect::<Vec<_>>());
         let handle: Arc<Mutex<Option<ExecutionHandle>>> = Arc::default();
-        let (weak, reach) = (Arc::downgrade(&world), handle.clone());
+        let respond: Respond = Arc::new(respond);
+        let (weak, reach, answer) = (Arc::downgrade(&world), handle.clone(), respond.clone());
         probe.act_by(Box::new(move |random| {
             if let Some(world) = weak.upgrade() {
-                act(&world, reach.lock().unwrap().as_ref(), random, respond);
+                act(&world, reach.lock().unwrap().as_ref(), random, &answer);
             }
         }));
         let meddling = probe.clone();
@@ -154,7 +157,7 @@ impl Run {
                 break;
             }
             let at = usize::from(self.tape.below(u8::try_from(open).unwrap_or(u8::MAX)));
-            accept(&self.world, at, self.respond);
+            accept(&self.world, at, &self.respond);
         }
         self.pauses += 1;
         if self.pauses > 1000 { Err(TestCaseError::fail("the run pauses for ever")) } else { Ok(()) }
@@ -162,7 +165,7 @@ impl Run {
 }
 
 /// Storage accepts the answer to an open question.
-fn accept(world: &World, at: usize, respond: fn(&OpenQuestion) -> ResumeResponse) {
+fn accept(world: &World, at: usize, respond: &Respond) {
     let mut stored = world.stored.lock().unwrap();
     let question = stored.open.remove(at);
     let seq = stored.answers.len() as u64 + 1;
@@ -170,12 +173,7 @@ fn accept(world: &World, at: usize, respond: fn(&OpenQuestion) -> ResumeResponse
 }
 
 /// Somebody may answer a question while the run is driven; the driver may learn of it at once or only from storage.
-fn act(
-    world: &World,
-    handle: Option<&ExecutionHandle>,
-    random: &mut Random,
-    respond: fn(&OpenQuestion) -> ResumeResponse,
-) {
+fn act(world: &World, handle: Option<&ExecutionHandle>, random: &mut Random, respond: &Respond) {
     let open = u8::try_from(world.stored.lock().unwrap().open.len()).unwrap_or(u8::MAX);
     if open > 0 && random.below(6) == 1 {
         accept(world, random.below(open).into(), respond);

@@ -127,9 +127,33 @@ impl Case {
         (below > 0).then(|| place.level + 1 + usize::from(number) % below)
     }
 
+    /// The case with nodes whose own code dawdles. Their branches then come to their calls in any order, so nothing may
+    /// hang on that order: ids are not shared, nothing is read, and no branch wins without waiting for anything.
+    pub(crate) fn steady(mut self) -> Self {
+        self.dawdles = true;
+        self.programs.iter_mut().flatten().for_each(make_steady);
+        self
+    }
+
     /// Whether no two things of it happen at once.
     pub(crate) fn is_sequential(&self) -> bool {
         self.programs.iter().all(|program| program.iter().all(is_sequential))
+    }
+}
+
+fn make_steady(op: &mut Op) {
+    match op {
+        Op::Step(id, _) | Op::Ask(id) => *id = Id::Own,
+        Op::Now | Op::Random => *op = Op::Ask(Id::Own),
+        Op::Join(_, branches) => branches.iter_mut().flatten().for_each(make_steady),
+        Op::Select(_, branches) => {
+            for branch in branches {
+                branch.iter_mut().for_each(make_steady);
+                branch.insert(0, Op::Ask(Id::Own));
+            }
+        }
+        Op::Loop(_, body) => body.iter_mut().for_each(make_steady),
+        Op::Text(_) | Op::Group(_) | Op::Count(_) | Op::Call(_) => {}
     }
 }
 

@@ -2,10 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Mutex,
+    sync::{Arc, Mutex},
 };
 
-use crate::{model_language::Scope, support::Wait};
+use kortyx_protocol::ResumeResponse;
+use kortyx_runtime::OpenQuestion;
+
+use crate::{
+    model_language::Scope,
+    support::{Wait, text},
+};
 
 /// Watches the nodes of a run through all its processes.
 #[derive(Default)]
@@ -27,9 +33,12 @@ pub(crate) struct Seen {
     /// What the activations counted up to at their ends.
     pub(crate) counts: BTreeMap<(String, Scope), u32>,
     pub(crate) crashes: u32,
+    /// The addresses whose questions were answered.
+    pub(crate) answered: BTreeSet<String>,
     /// What must not happen and did.
     pub(crate) violations: Vec<String>,
     finished: BTreeSet<String>,
+    attempted: BTreeSet<String>,
 }
 
 pub(crate) struct Effect {
@@ -42,6 +51,10 @@ pub(crate) struct Effect {
 impl Probe {
     pub(crate) fn new(seed: u64) -> Self {
         Self { random: Mutex::new(Random(seed)), ..Self::default() }
+    }
+
+    pub(crate) fn reseed(&self, seed: u64) {
+        *self.random.lock().unwrap() = Random(seed);
     }
 
     pub(crate) fn seen<R>(&self, look: impl FnOnce(&mut Seen) -> R) -> R {
@@ -104,6 +117,11 @@ impl Probe {
         }
     }
 
+    /// Whether nobody has asked this for the address before.
+    pub(crate) fn is_first_attempt(&self, address: &str) -> bool {
+        self.seen(|seen| seen.attempted.insert(address.to_owned()))
+    }
+
     /// A branch was first.
     pub(crate) fn won(&self, address: &str, branch: usize) {
         self.seen(|seen| {
@@ -112,6 +130,16 @@ impl Probe {
                 seen.violations.push(format!("the select {address} was won by {before:?}, then by {branch}"));
             }
         });
+    }
+}
+
+/// How people answer: the answer carries the address of its ask, which is the text of the question.
+pub(crate) fn respond(probe: &Arc<Probe>) -> impl Fn(&OpenQuestion) -> ResumeResponse + use<> {
+    let probe = probe.clone();
+    move |question| {
+        let address = question.question.question().unwrap();
+        probe.seen(|seen| seen.answered.insert(address.to_owned()));
+        text(&answer_to(address))
     }
 }
 

@@ -2,17 +2,16 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use kortyx_protocol::{ResumeResponse, StreamChunk};
-use kortyx_runtime::OpenQuestion;
+use kortyx_protocol::StreamChunk;
 use proptest::{prelude::*, test_runner::TestCaseError};
 
 use crate::{
     model_drive::{Run, Tape, block_on, check, open_questions},
     model_language::{Case, cases},
     model_node::workflows,
-    model_probe::{Probe, answer_to},
+    model_probe::{Probe, respond},
     model_reference::{Expected, Reference},
-    support::{World, completed, text},
+    support::{World, completed},
 };
 
 #[test]
@@ -21,10 +20,10 @@ fn random_programs_do_what_the_reference_does() {
 }
 
 /// Plays a case to its end and compares at every pause.
-async fn agrees(case: Case) -> Result<(), TestCaseError> {
+pub(crate) async fn agrees(case: Case) -> Result<(), TestCaseError> {
     let case = Arc::new(case);
     let probe = Arc::new(Probe::new(case.seed));
-    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(&case.tape), respond);
+    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(&case.tape), respond(&probe));
     let at_pause = |world: &World| {
         let expected = compare(&case, &probe, world)?;
         prop_assert_eq!(open_questions(world), expected.open, "open questions");
@@ -37,29 +36,15 @@ async fn agrees(case: Case) -> Result<(), TestCaseError> {
     compare_counts(&probe, &expected)
 }
 
-/// The answer to a question carries the address of its ask, which is the text of the question.
-fn respond(question: &OpenQuestion) -> ResumeResponse {
-    text(&answer_to(question.question.question().unwrap()))
-}
-
 fn compare(case: &Case, probe: &Probe, world: &World) -> Result<Expected, TestCaseError> {
-    let (winners, crashes) = probe.seen(|seen| (seen.winners.clone(), seen.crashes));
+    let (winners, answered, crashes) = probe.seen(|seen| (seen.winners.clone(), seen.answered.clone(), seen.crashes));
     let violations = probe.seen(|seen| std::mem::take(&mut seen.violations));
     prop_assert!(violations.is_empty(), "{}", violations.join("\n"));
-    let expected = Reference { case, answered: &answered(world), winners: &winners }.expect();
+    let expected = Reference { case, answered: &answered, winners: &winners }.expect();
     prop_assert!(expected.undecided.is_empty(), "undecided: {:?}", expected.undecided);
     compare_steps(probe, &expected)?;
     compare_texts(case, crashes, world, &expected)?;
     Ok(expected)
-}
-
-fn answered(world: &World) -> BTreeSet<String> {
-    let stored = world.stored.lock().unwrap();
-    let address = |response: &ResumeResponse| match response {
-        ResumeResponse::Text { text } => text.trim_start_matches("to ").to_owned(),
-        other => panic!("an answer that nobody gave: {other:?}"),
-    };
-    stored.answers.iter().map(|answer| address(&answer.response)).collect()
 }
 
 fn compare_steps(probe: &Probe, expected: &Expected) -> Result<(), TestCaseError> {
