@@ -9,6 +9,9 @@
 )]
 
 mod model_drive;
+mod model_graph;
+mod model_graph_reference;
+mod model_graphs;
 mod model_language;
 mod model_node;
 mod model_probe;
