@@ -27,6 +27,8 @@ pub(crate) trait Shared: Send {
     fn wants(&self, wants: &mut Wants);
     /// Decides; the outcome is kept until it is settled.
     fn apply(&mut self, batch: &mut Batch);
+    /// Whether it must decide again, alone.
+    fn is_undecided(&self) -> bool;
     /// Tells the outcome.
     fn settle(self: Box<Self>);
     fn fail(self: Box<Self>, failure: &Failure);
@@ -90,7 +92,13 @@ impl<T: Transition> Shared for Ticket<T, T::Outcome> {
 
     fn apply(&mut self, batch: &mut Batch) {
         batch.operation = T::NAME;
-        self.outcome = Some(self.request.apply(batch));
+        batch.is_undecided = false;
+        let outcome = self.request.apply(batch);
+        self.outcome = if batch.is_undecided { None } else { Some(outcome) };
+    }
+
+    fn is_undecided(&self) -> bool {
+        self.outcome.is_none()
     }
 
     fn settle(self: Box<Self>) {

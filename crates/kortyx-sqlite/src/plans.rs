@@ -36,6 +36,9 @@ fn statements(directory: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
+        if path.ends_with("schema_1.sql") {
+            continue;
+        }
         if path.is_dir() {
             found.extend(statements(&path));
             continue;

@@ -38,7 +38,7 @@ fn optional_blob(row: &SqliteRow, column: &str) -> Reading<Option<Bytes>> {
     Ok(get::<Option<Vec<u8>>>(row, column)?.map(Bytes::from))
 }
 
-fn flag(row: &SqliteRow, column: &str) -> Reading<bool> {
+pub(crate) fn flag(row: &SqliteRow, column: &str) -> Reading<bool> {
     match get::<i64>(row, column)? {
         0 => Ok(false),
         1 => Ok(true),
@@ -189,7 +189,7 @@ pub(crate) fn checkpoint(row: &SqliteRow) -> Reading<CheckpointRecord> {
     Ok(record)
 }
 
-fn names(row: &SqliteRow, column: &str) -> Reading<Vec<String>> {
+pub(crate) fn names(row: &SqliteRow, column: &str) -> Reading<Vec<String>> {
     serde_json::from_str(get(row, column)?).map_err(|_| Malformed(format!("column {column} is no list of names")))
 }
 

@@ -20,6 +20,7 @@ use crate::{
     client::{self, Value},
     error::Failure,
     job::{Job, Shared, Solo},
+    row::Malformed,
 };
 
 /// The most transitions of one commit.
@@ -103,15 +104,19 @@ impl Writer {
         if group.is_empty() {
             return;
         }
-        match self.commit_group(&mut group).await {
-            Err(failure) if failure.is_of_one() && group.len() > 1 => {
-                for job in group {
-                    let mut one = vec![job];
-                    let result = self.commit_group(&mut one).await;
-                    settle(one, &result);
-                }
-            }
-            result => settle(group, &result),
+        let result = self.commit_group(&mut group).await;
+        if group.len() == 1 {
+            return settle(group, &result);
+        }
+        let (again, settled): (Vec<_>, Vec<_>) = group.into_iter().partition(|job| match &result {
+            Ok(()) => job.is_undecided(),
+            Err(failure) => failure.is_of_one(),
+        });
+        settle(settled, &result);
+        for job in again {
+            let mut one = vec![job];
+            let result = self.commit_group(&mut one).await;
+            settle(one, &result);
         }
     }
 
@@ -123,6 +128,7 @@ impl Writer {
         }
         let result = async {
             let mut work = self.begin(&wants).await?;
+            work.batch.is_shared = group.len() > 1;
             for job in group {
                 job.apply(&mut work.batch);
             }
@@ -178,10 +184,13 @@ impl Writer {
         // Waiting for the lock takes time, by which payloads may be needed.
         let patience = work.config.busy_timeout.saturating_add(Duration::from_secs(1));
         let live_until = work.batch.now.saturating_add(patience);
-        let rows = wants.begin(work.connection, work.texts, live_until).await;
+        let corrupt = |malformed: Malformed| Failure::new(StoreErrorKind::Corrupt, malformed.0);
+        let rows = wants.read(work.connection, work.texts, true, live_until).await;
         let rows = rows.map_err(|error| work.failure(error))?;
         work.batch.now = work.config.clock.now();
-        work.batch.load(&rows).map_err(|malformed| Failure::new(StoreErrorKind::Corrupt, malformed.0))?;
+        work.batch.load(&rows).map_err(corrupt)?;
+        let rows = wants.read_more(work.connection, &work.batch).await.map_err(|error| work.failure(error))?;
+        work.batch.load(&rows).map_err(corrupt)?;
         Ok(work)
     }
 
@@ -253,7 +262,7 @@ impl Work<'_> {
 
     /// Reads what is wanted into the batch.
     pub(crate) async fn load_wants(&mut self, wants: &Wants) -> Result<(), StoreError> {
-        let rows = wants.read(self.connection, self.texts, self.batch.now).await;
+        let rows = wants.read(self.connection, self.texts, false, self.batch.now).await;
         let rows = rows.map_err(|error| self.failure(error).told(self.batch.operation))?;
         self.batch.load(&rows).map_err(|malformed| malformed.told(self.batch.operation))
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
-use kortyx_store::{InterruptRecord, InterruptStatus, NewRun, Reissue, RunStatus, Scalar, StoreError, StoreErrorKind};
+use kortyx_store::{InterruptRecord, InterruptStatus, NewRun, Reissue, RunStatus, Scalar, StoreError};
 
 use crate::{
     batch::{Batch, Seed, Wants},
@@ -32,10 +32,8 @@ pub(super) async fn find(work: &mut Work<'_>, id: &CheckpointId) -> Result<Optio
 /// Loads whether the ids of the new run and its questions are taken.
 pub(super) async fn load_taken(work: &mut Work<'_>, run_id: &RunId, reissue: &[Reissue]) -> Result<(), StoreError> {
     let mut wants = Wants::default();
-    wants.run(run_id);
-    for reissue in reissue {
-        wants.free_request(&reissue.request_id);
-    }
+    wants.new_run(run_id);
+    wants.new_questions(reissue.iter().map(|reissue| &reissue.request_id));
     work.load_wants(&wants).await
 }
 
@@ -67,9 +65,7 @@ pub(super) fn check_ids(batch: &Batch, run_id: &RunId, questions: &[InterruptRec
     if questions.is_empty() {
         return Ok(());
     }
-    if batch.find_run(run_id)?.is_some() {
-        return Err(batch.error(StoreErrorKind::AlreadyExists, format!("run {run_id} exists")));
-    }
+    batch.check_run_id(run_id)?;
     batch.check_free(questions.iter().map(|question| &question.request_id))
 }
 

@@ -22,7 +22,7 @@ impl Batch {
     /// Refuses a checkpoint whose id is taken.
     pub(crate) fn check_checkpoint(&self, id: Option<&CheckpointId>) -> Result<(), StoreError> {
         match id {
-            Some(id) if self.taken_checkpoints.contains(id) => {
+            Some(id) if self.taken_checkpoints.contains(id.as_str()) => {
                 Err(self.error(StoreErrorKind::AlreadyExists, format!("checkpoint {id} exists")))
             }
             _ => Ok(()),
@@ -87,7 +87,7 @@ impl Batch {
             sql: write_sql!("add_checkpoint_question"),
             values: question_values(key, position, question),
         }));
-        self.taken_checkpoints.insert(checkpoint.id.clone());
+        self.taken_checkpoints.insert(checkpoint.id.as_str().to_owned());
         Ok(record)
     }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
-use kortyx_store::{NewCheckpoint, NewInterrupt, RunRef};
+use kortyx_store::{NewCheckpoint, RunRef};
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use super::{Batch, Head, Question, Run, Session, flush::Texts};
@@ -15,20 +16,26 @@ use crate::{
 /// The rows that the transitions of a commit decide by.
 #[derive(Debug, Default)]
 pub(crate) struct Wants {
+    new_runs: Vec<RunId>,
     runs: Vec<RunId>,
     seen: Vec<(RunId, u64)>,
     pending: Vec<RunId>,
     questions: Vec<RequestId>,
-    payloads: Vec<RequestId>,
+    payloads: bool,
     siblings: Vec<RequestId>,
-    taken: Vec<RequestId>,
+    new_questions: Vec<RequestId>,
     sessions: Vec<SessionId>,
     sessions_of: Vec<RunId>,
     checkpoints: Vec<CheckpointId>,
 }
 
 impl Wants {
-    /// A run, or that there is none.
+    /// Whether the id of a run is taken.
+    pub(crate) fn new_run(&mut self, run_id: &RunId) {
+        self.new_runs.push(run_id.clone());
+    }
+
+    /// A run.
     pub(crate) fn run(&mut self, run_id: &RunId) {
         self.runs.push(run_id.clone());
     }
@@ -48,9 +55,9 @@ impl Wants {
         self.questions.push(id.clone());
     }
 
-    /// What a new driver of a question's run needs.
-    pub(crate) fn payload(&mut self, id: &RequestId) {
-        self.payloads.push(id.clone());
+    /// What new drivers of the questions' runs need.
+    pub(crate) fn payloads(&mut self) {
+        self.payloads = true;
     }
 
     /// All pending questions of a question's run.
@@ -59,13 +66,8 @@ impl Wants {
     }
 
     /// Whether ids of questions are taken.
-    pub(crate) fn publish(&mut self, publish: &[NewInterrupt]) {
-        self.taken.extend(publish.iter().map(|new| new.request_id.clone()));
-    }
-
-    /// Whether an id of a question is taken.
-    pub(crate) fn free_request(&mut self, id: &RequestId) {
-        self.taken.push(id.clone());
+    pub(crate) fn new_questions<'a>(&mut self, ids: impl Iterator<Item = &'a RequestId>) {
+        self.new_questions.extend(ids.cloned());
     }
 
     /// A session and its head, and whether a checkpoint's id is taken.
@@ -87,61 +89,77 @@ impl Wants {
     /// The statements that read all this.
     fn sql(&self) -> Vec<&'static str> {
         let mut parts = Vec::new();
-        let mut add = |wanted: bool, sql: &'static str| {
-            if wanted {
-                parts.push(sql);
-            }
-        };
-        add(!self.runs.is_empty(), include_str!("../queries/load/runs.sql"));
-        add(!self.seen.is_empty(), include_str!("../queries/load/answers.sql"));
-        add(!self.pending.is_empty(), include_str!("../queries/load/pending.sql"));
-        add(!self.questions.is_empty(), include_str!("../queries/load/questions.sql"));
-        add(!self.siblings.is_empty(), include_str!("../queries/load/siblings.sql"));
-        add(!self.payloads.is_empty(), include_str!("../queries/load/payloads.sql"));
-        add(!self.taken.is_empty(), include_str!("../queries/load/taken.sql"));
-        add(!self.checkpoints.is_empty(), include_str!("../queries/load/sessions.sql"));
+        if !self.new_runs.is_empty() || !self.new_questions.is_empty() {
+            parts.push(include_str!("../queries/load/keys.sql"));
+        }
+        if !self.runs.is_empty() {
+            parts.push(include_str!("../queries/load/runs.sql"));
+        }
+        if !self.questions.is_empty() {
+            parts.push(include_str!("../queries/load/questions.sql"));
+        }
+        if !self.checkpoints.is_empty() {
+            parts.push(include_str!("../queries/load/sessions.sql"));
+        }
         parts
     }
 
     fn values(&self, live_until: Timestamp) -> Vec<Value> {
-        let seen: Vec<_> = self.seen.iter().map(|(id, seen)| serde_json::json!([id.as_str(), seen])).collect();
         values![
+            ids_json(self.new_runs.iter().map(RunId::as_str)),
+            ids_json(self.new_questions.iter().map(RequestId::as_str)),
             ids_json(self.runs.iter().map(RunId::as_str)),
-            serde_json::Value::from(seen).to_string(),
-            ids_json(self.pending.iter().map(RunId::as_str)),
             ids_json(self.questions.iter().map(RequestId::as_str)),
-            ids_json(self.siblings.iter().map(RequestId::as_str)),
-            ids_json(self.payloads.iter().map(RequestId::as_str)),
+            self.payloads,
             live_until,
-            ids_json(self.taken.iter().map(RequestId::as_str)),
             ids_json(self.sessions.iter().map(SessionId::as_str)),
             ids_json(self.sessions_of.iter().map(RunId::as_str)),
             ids_json(self.checkpoints.iter().map(CheckpointId::as_str)),
         ]
     }
 
-    /// Reads in a transaction that has begun.
+    /// Reads into a batch, within a transaction or, with `begin`, at its start. Payloads are read of runs whose lease is
+    /// not live at `live_until`, which must not be before the time that the batch decides by.
     pub(crate) async fn read(
         &self,
         connection: &mut SqliteConnection,
         texts: &mut Texts,
-        live_until: Timestamp,
-    ) -> Result<Vec<SqliteRow>, sqlx::Error> {
-        let sql = texts.join(&self.sql());
-        client::fetch_composed(connection, sql, self.values(live_until)).await
-    }
-
-    /// Begins a transaction and reads. Payloads are read of runs whose lease is not live at `live_until`, which must not
-    /// be before the time that the batch decides by.
-    pub(crate) async fn begin(
-        &self,
-        connection: &mut SqliteConnection,
-        texts: &mut Texts,
+        begin: bool,
         live_until: Timestamp,
     ) -> Result<Vec<SqliteRow>, sqlx::Error> {
         let mut sql = self.sql();
-        sql.insert(0, include_str!("../queries/load/begin.sql"));
+        if begin {
+            sql.insert(0, include_str!("../queries/load/begin.sql"));
+        }
+        if sql.is_empty() {
+            return Ok(Vec::new());
+        }
         client::fetch_composed(connection, texts.join(&sql), self.values(live_until)).await
+    }
+
+    /// Reads what only some runs have, now that they are known; nothing for most.
+    pub(crate) async fn read_more(
+        &self,
+        connection: &mut SqliteConnection,
+        batch: &Batch,
+    ) -> Result<Vec<SqliteRow>, sqlx::Error> {
+        let siblings = self.siblings.iter().filter_map(|id| batch.question_keys.get(id));
+        let siblings = siblings.filter_map(|key| batch.questions.get(key)).map(|question| question.run);
+        let pending = self.pending.iter().filter_map(|id| batch.run_keys.get(id).copied()).chain(siblings);
+        let run = |key: &i64| batch.runs.get(key);
+        let pending: Vec<i64> = pending.filter(|key| run(key).is_some_and(|run| run.has_pending)).collect();
+        let granted = || batch.runs.iter().filter(|(_, run)| run.has_payload());
+        let entries: Vec<i64> = granted().filter(|(_, run)| run.has_entries).map(|(key, _)| *key).collect();
+        let undelivered = granted().filter(|(_, run)| run.has_undelivered()).map(|(key, run)| (*key, run.absorbed));
+        let unseen = self.seen.iter().filter_map(|(id, seen)| Some((*batch.run_keys.get(id)?, *seen)));
+        let unseen = unseen.filter(|(key, seen)| run(key).is_some_and(|run| run.record.answers > *seen));
+        let answers: Vec<_> = undelivered.chain(unseen).map(|pair| serde_json::json!(pair)).collect();
+        if pending.is_empty() && entries.is_empty() && answers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let json = |values: serde_json::Value| values.to_string();
+        let values = values![json(pending.into()), json(entries.into()), json(answers.into())];
+        client::fetch(connection, include_str!("../queries/load/more.sql"), values).await
     }
 }
 
@@ -155,40 +173,50 @@ impl Batch {
     pub(crate) fn load(&mut self, rows: &[SqliteRow]) -> Reading<()> {
         for row in rows {
             match get::<&str>(row, "tag")? {
-                "last" => self.load_last(row)?,
+                "keys" => self.load_keys(row)?,
                 "run" => self.load_run(row)?,
                 "pending" => self.load_question(row, true)?,
                 "question" => self.load_question(row, false)?,
                 "answer" => self.load_answer(row)?,
                 "snapshot" => self.load_snapshot(row)?,
                 "entry" => self.load_entry(row)?,
-                "taken" => drop(self.taken_requests.insert(row::request_id(row)?)),
+                "sessions" => self.load_sessions(row)?,
                 "session" => self.load_session(row)?,
-                "checkpoint" => drop(self.taken_checkpoints.insert(row::checkpoint_id(row)?)),
                 other => return Err(Malformed(format!("a row is tagged {other:?}"))),
             }
         }
         Ok(())
     }
 
-    fn load_last(&mut self, row: &SqliteRow) -> Reading<()> {
+    fn load_keys(&mut self, row: &SqliteRow) -> Reading<()> {
         self.last.run = get(row, "run")?;
         self.last.question = get(row, "question")?;
+        self.taken_runs.extend(row::names(row, "runs")?);
+        self.taken_requests.extend(row::names(row, "requests")?);
+        Ok(())
+    }
+
+    fn load_sessions(&mut self, row: &SqliteRow) -> Reading<()> {
         self.last.session = get(row, "session")?;
         self.last.checkpoint = get(row, "checkpoint")?;
+        self.taken_checkpoints.extend(row::names(row, "checkpoints")?);
         Ok(())
     }
 
     fn load_run(&mut self, row: &SqliteRow) -> Reading<()> {
         let (key, id): (i64, &str) = (get(row, "id")?, get(row, "run_id")?);
-        if self.runs.contains_key(&key) {
+        let snapshot = get::<Option<Vec<u8>>>(row, "snapshot")?.map(Bytes::from);
+        let (has_pending, has_entries) = (row::flag(row, "has_pending")?, row::flag(row, "has_entries")?);
+        if let Some(run) = self.runs.get_mut(&key) {
+            run.snapshot = snapshot.or(run.snapshot.take());
             return Ok(());
         }
         let read = || Ok((row::run(row)?, get(row, "driver")?, row::count(row, "absorbed")?));
         match read() {
             Ok((record, driver, absorbed)) => {
                 self.run_keys.insert(record.run_id.clone(), key);
-                self.runs.insert(key, Run::stored(record, driver, absorbed));
+                let run = Run::stored(record, driver, absorbed);
+                self.runs.insert(key, Run { snapshot, has_pending, has_entries, ..run });
             }
             Err(malformed) => self.reject_run(id, malformed),
         }

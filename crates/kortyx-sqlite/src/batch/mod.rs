@@ -77,6 +77,10 @@ pub(crate) struct Batch {
     pub(crate) now: Timestamp,
     /// What the current transition is called in errors.
     pub(crate) operation: &'static str,
+    /// Whether several transitions decide over it.
+    pub(crate) is_shared: bool,
+    /// Whether the current transition cannot decide here, but could alone.
+    pub(crate) is_undecided: bool,
     /// What to tell once it is committed.
     pub(crate) signals: Vec<Signal>,
     runs: BTreeMap<i64, Run>,
@@ -85,8 +89,10 @@ pub(crate) struct Batch {
     question_keys: HashMap<RequestId, i64>,
     sessions: BTreeMap<i64, Session>,
     session_keys: HashMap<SessionId, i64>,
-    taken_requests: HashSet<RequestId>,
-    taken_checkpoints: HashSet<CheckpointId>,
+    /// Ids that are taken, of those that transitions bring.
+    taken_runs: HashSet<String>,
+    taken_requests: HashSet<String>,
+    taken_checkpoints: HashSet<String>,
     /// Why runs and questions cannot be used, by their ids.
     malformed_runs: HashMap<String, Malformed>,
     malformed_questions: HashMap<String, Malformed>,
@@ -98,6 +104,8 @@ impl Batch {
         Self {
             now,
             operation,
+            is_shared: false,
+            is_undecided: false,
             signals: Vec::new(),
             runs: BTreeMap::new(),
             run_keys: HashMap::new(),
@@ -105,6 +113,7 @@ impl Batch {
             question_keys: HashMap::new(),
             sessions: BTreeMap::new(),
             session_keys: HashMap::new(),
+            taken_runs: HashSet::new(),
             taken_requests: HashSet::new(),
             taken_checkpoints: HashSet::new(),
             malformed_runs: HashMap::new(),
@@ -115,6 +124,13 @@ impl Batch {
 
     pub(crate) fn error(&self, kind: StoreErrorKind, message: impl Into<String>) -> StoreError {
         StoreError::new(kind, self.operation, message)
+    }
+
+    /// The current transition needs rows that were not read, because of what others did before it: it is to decide again,
+    /// alone. It must not have changed anything.
+    pub(crate) fn undecided(&mut self) -> StoreError {
+        self.is_undecided = true;
+        self.error(StoreErrorKind::Unavailable, "the run was changed at the same moment")
     }
 
     pub(crate) fn invalid(&self, message: &'static str) -> StoreError {

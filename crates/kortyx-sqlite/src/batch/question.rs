@@ -57,7 +57,7 @@ impl Batch {
     pub(crate) fn check_free<'a>(&self, ids: impl Iterator<Item = &'a RequestId>) -> Result<(), StoreError> {
         let mut seen = HashSet::new();
         for id in ids {
-            if self.taken_requests.contains(id) || self.question_keys.contains_key(id) || !seen.insert(id) {
+            if self.taken_requests.contains(id.as_str()) || self.question_keys.contains_key(id) || !seen.insert(id) {
                 return Err(self.error(StoreErrorKind::AlreadyExists, format!("question {id} exists")));
             }
         }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use kortyx_protocol::Timestamp;
+use kortyx_protocol::{RunId, Timestamp};
 use kortyx_store::{
     AnswerRecord, Claimed, Driver, InterruptStatus, Lease, NewRun, RunRecord, RunStatus, Scalar, StoreError,
     StoreErrorKind, WorkflowPin,
@@ -37,6 +37,9 @@ pub(crate) struct Run {
     pub(super) answers: BTreeMap<u64, AnswerRecord>,
     pub(super) snapshot: Option<Bytes>,
     pub(super) entries: Vec<Bytes>,
+    /// Whether pending questions, or entries, are stored; they are loaded where a transition asks for them.
+    pub(super) has_pending: bool,
+    pub(super) has_entries: bool,
     pub(super) driver: Option<String>,
     pub(super) change: Change,
     pub(super) writes: Vec<Write>,
@@ -62,6 +65,8 @@ impl Run {
             answers: BTreeMap::new(),
             snapshot: None,
             entries: Vec::new(),
+            has_pending: false,
+            has_entries: false,
             driver,
             change: Change::Nothing,
             writes: Vec::new(),
@@ -117,36 +122,32 @@ impl Run {
         self.absorbed = self.record.answers;
         self.snapshot = Some(snapshot.clone());
         self.writes.push(Write { sql: write_sql!("put_snapshot"), values: values![key, snapshot] });
-        if self.change != Change::New {
-            self.drop_entries(key);
+        if std::mem::take(&mut self.has_entries) {
+            self.writes.push(Write { sql: write_sql!("drop_entries"), values: values![key] });
         }
+        self.entries.clear();
     }
 
     /// Appends a journal entry.
     pub(crate) fn add_entry(&mut self, key: i64, entry: &Bytes) {
         self.entries.push(entry.clone());
+        self.has_entries = true;
         self.writes.push(Write { sql: write_sql!("add_entry"), values: values![key, entry] });
-    }
-
-    fn drop_entries(&mut self, key: i64) {
-        self.entries.clear();
-        self.writes.push(Write { sql: write_sql!("drop_entries"), values: values![key] });
-    }
-
-    fn drop_payload(&mut self, key: i64) {
-        self.snapshot = None;
-        self.writes.push(Write { sql: write_sql!("drop_snapshot"), values: values![key] });
-        self.drop_entries(key);
     }
 }
 
 impl Batch {
-    /// Refuses a run id that is taken.
+    /// Refuses a run whose id is taken.
     pub(crate) fn check_new_run(&self, new: &NewRun) -> Result<(), StoreError> {
-        match self.find_run(&new.run_id)? {
-            Some(_) => Err(self.error(StoreErrorKind::AlreadyExists, format!("run {} exists", new.run_id))),
-            None => Ok(()),
+        self.check_run_id(&new.run_id)
+    }
+
+    /// Refuses a run id that is taken.
+    pub(crate) fn check_run_id(&self, run_id: &RunId) -> Result<(), StoreError> {
+        if self.taken_runs.contains(run_id.as_str()) || self.run_keys.contains_key(run_id) {
+            return Err(self.error(StoreErrorKind::AlreadyExists, format!("run {run_id} exists")));
         }
+        Ok(())
     }
 
     /// Stores a new run, without a lease.
@@ -221,12 +222,10 @@ impl Batch {
         let run = self.run_mut(key)?;
         run.record.status = status;
         run.leave();
-        if run.change == Change::New {
-            run.writes.retain(|write| write.sql != write_sql!("put_snapshot"));
-            run.snapshot = None;
-        } else {
-            run.drop_payload(key);
-        }
+        // What is stored goes by itself; what is not must not be.
+        run.writes.retain(|write| ![write_sql!("put_snapshot"), write_sql!("add_entry")].contains(&write.sql));
+        run.snapshot = None;
+        run.entries.clear();
         run.changed(now);
         Ok(())
     }

@@ -43,6 +43,14 @@ CREATE TABLE entries (
 
 CREATE INDEX entries_run ON entries (run);
 
+-- A run that has ended goes nowhere from its snapshot.
+CREATE TRIGGER runs_end AFTER UPDATE OF status ON runs
+WHEN new.status IN ('completed', 'failed', 'cancelled', 'expired')
+BEGIN
+    DELETE FROM snapshots WHERE run = new.id;
+    DELETE FROM entries WHERE run = new.id;
+END;
+
 -- Questions. `seq` is the answer's place among the run's answers; an expired question has one when its default applied.
 CREATE TABLE interrupts (
     id INTEGER PRIMARY KEY,

@@ -29,9 +29,9 @@ impl Transition for AnswerRequest {
             if answer.cancel {
                 wants.siblings(&answer.request_id);
             }
-            if self.driver.is_some() {
-                wants.payload(&answer.request_id);
-            }
+        }
+        if self.driver.is_some() {
+            wants.payloads();
         }
     }
 
@@ -139,20 +139,19 @@ fn accept(
     verdicts: Vec<(&NewAnswer, Verdict)>,
     driver: Option<&Driver>,
 ) -> Result<AnswerOutcome, StoreError> {
-    let owner = batch.run(run)?;
-    // Its lease was live when the payloads were read: it counts as driven, and once it runs out the run is an orphan.
-    let was_driven = driver.is_some() && !owner.has_payload() && owner.record.lease_until.is_some();
-    let is_driven = owner.is_driven(batch.now) || (was_driven && owner.record.status == RunStatus::Running);
-    let is_new = verdicts.iter().any(|(_, verdict)| matches!(verdict, Verdict::Accept(_)));
-    if is_new && driver.is_some() && !is_driven && !owner.has_payload() {
-        return Err(batch.corrupt("a run has no snapshot"));
-    }
+    let mut is_new = false;
     let mut ended = false;
+    for (answer, verdict) in &verdicts {
+        if let Verdict::Accept(key) = verdict {
+            is_new = true;
+            ended |= ends_run(answer, &batch.question(*key)?.record);
+        }
+    }
+    let is_driven = is_driven(batch, run, is_new && !ended && driver.is_some())?;
     let mut receipts = Vec::with_capacity(verdicts.len());
     for (answer, verdict) in verdicts {
         let receipt = match verdict {
             Verdict::Accept(key) if ends_run(answer, &batch.question(key)?.record) => {
-                ended = true;
                 cancel(batch, run, key, answer, is_driven)?
             }
             Verdict::Accept(key) => {
@@ -182,6 +181,24 @@ fn accept(
         }
     };
     Ok(AnswerOutcome::Accepted(receipts, drive))
+}
+
+/// Whether somebody drives the run; where not, its payload must be at hand when the caller `needs` it.
+fn is_driven(batch: &mut Batch, run: i64, needs: bool) -> Result<bool, StoreError> {
+    let owner = batch.run(run)?;
+    if owner.is_driven(batch.now) {
+        return Ok(true);
+    }
+    if !needs || owner.has_payload() {
+        return Ok(false);
+    }
+    if batch.is_shared {
+        // Another transition of this commit gave up the lease.
+        return Err(batch.undecided());
+    }
+    // The lease was live when the rows were read: it counts, and the run is an orphan now.
+    let was_driven = owner.record.status == RunStatus::Running && owner.record.lease_until.is_some();
+    if was_driven { Ok(true) } else { Err(batch.corrupt("a run has no snapshot")) }
 }
 
 /// Ends a run by the cancellation of its question, or asks its driver to. The cancellation is no answer that a driver

@@ -12,7 +12,7 @@ impl Transition for Record {
     fn wants(&self, wants: &mut Wants) {
         wants.run(&self.lease.run_id);
         wants.answers(&self.lease.run_id, self.answers_seen);
-        wants.publish(&self.publish);
+        wants.new_questions(self.publish.iter().map(|new| &new.request_id));
         if !self.publish.is_empty() || !self.withdraw.is_empty() {
             wants.pending(&self.lease.run_id);
         }

@@ -13,7 +13,7 @@ impl Transition for Suspend {
 
     fn wants(&self, wants: &mut Wants) {
         want_run(wants, &self.run, self.answers_seen);
-        wants.publish(&self.publish);
+        wants.new_questions(self.publish.iter().map(|new| &new.request_id));
         wants.turn(&self.run, self.checkpoint.as_ref());
     }
 
@@ -111,7 +111,7 @@ impl Transition for Finish {
 
 fn want_run(wants: &mut Wants, run: &RunRef, answers_seen: u64) {
     match run {
-        RunRef::New(new, _) => wants.run(&new.run_id),
+        RunRef::New(new, _) => wants.new_run(&new.run_id),
         RunRef::Held(lease) => {
             wants.run(&lease.run_id);
             wants.answers(&lease.run_id, answers_seen);
