@@ -1,14 +1,16 @@
 //! Commits: how many there are, who shares one, and who is spared when one fails.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "what fails in a test panics")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
 
 use std::{path::Path, sync::Arc};
 
 use kortyx_protocol::RunId;
 use kortyx_sqlite::SqliteStore;
-use kortyx_store::{NewRun, Signal, Store, StoreErrorKind};
+use kortyx_store::{AnswerOutcome, Drive, NewRun, Record, Signal, Store, StoreErrorKind};
 
-use crate::support::{Place, answering, ask, driver, finishing, granted, new_run, opening, paused, suspending};
+use crate::support::{
+    Place, answering, ask, connect, finishing, granted, new_run, opening, paused, recording, suspending,
+};
 
 mod support;
 
@@ -146,6 +148,30 @@ async fn closing_finishes_what_was_taken_in() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_given_up_and_answered_in_one_commit_goes_to_who_answers() {
+    let place = Place::new();
+    let store = place.store().await;
+    for _ in 0..10 {
+        let question = paused(&store).await.unwrap();
+        let claimed = granted(&store, &question).await;
+        let record = Record { publish: vec![ask("b")], answers_seen: 1, ..recording(&claimed.lease) };
+        let published = store.record(record).await.unwrap().published;
+        let mut other = connect(&place.path()).await;
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+
+        let unlock = async { sqlx::query("ROLLBACK").execute(&mut other).await.unwrap() };
+        let first = store.open(opening(new_run()));
+        let (first, released, answered, _) =
+            tokio::join!(first, store.release(&claimed.lease), store.answer(answering(&published[0])), unlock);
+
+        first.unwrap();
+        released.unwrap();
+        let AnswerOutcome::Accepted(_, Drive::Granted(again)) = answered.unwrap() else { panic!("nobody drives") };
+        assert_eq!((again.lease.fence, again.answers.len()), (claimed.lease.fence + 1, 2));
+    }
+}
+
 #[tokio::test]
 async fn hints_tell_drivers_and_workers_of_this_process() {
     let place = Place::new();
@@ -153,13 +179,7 @@ async fn hints_tell_drivers_and_workers_of_this_process() {
     let mut signals = store.signals();
     let question = paused(&store).await.unwrap();
     let claimed = granted(&store, &question).await;
-    let record = kortyx_store::Record {
-        lease: claimed.lease.clone(),
-        entries: Vec::new(),
-        publish: vec![ask("b"), ask("c")],
-        withdraw: Vec::new(),
-        answers_seen: 1,
-    };
+    let record = Record { publish: vec![ask("b"), ask("c")], answers_seen: 1, ..recording(&claimed.lease) };
     let published = store.record(record).await.unwrap().published;
 
     store.answer(answering(&published[0])).await.unwrap();
@@ -170,5 +190,4 @@ async fn hints_tell_drivers_and_workers_of_this_process() {
     let left = kortyx_store::AnswerRequest { driver: None, ..answering(&published[1]) };
     store.answer(left).await.unwrap();
     assert_eq!(signals.try_recv().unwrap(), Signal::Work);
-    assert_eq!(driver().id, "driver");
 }

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use kortyx_sqlite::{SqliteConfig, SqliteStore};
 use kortyx_store::{ClaimRequest, Store, StoreErrorKind};
 
-use crate::support::{Place, answering, ask, connect, driver, finishing, granted, new_run, opening, paused, pin};
+use crate::support::{
+    Place, answering, ask, connect, driver, finishing, granted, new_run, opening, paused, pin, recording,
+};
 
 mod support;
 
@@ -146,13 +148,7 @@ async fn a_payload_over_the_limit_is_refused_with_its_size() {
     assert_eq!(store.run(&request.run.run_id).await.unwrap(), None);
 
     let large = kortyx_store::NewInterrupt { question: Bytes::from(vec![b'x'; 101]), ..ask("a") };
-    let record = kortyx_store::Record {
-        lease,
-        entries: Vec::new(),
-        publish: vec![large],
-        withdraw: Vec::new(),
-        answers_seen: 0,
-    };
+    let record = kortyx_store::Record { publish: vec![large], ..recording(&lease) };
     assert_eq!(store.record(record).await.unwrap_err().kind(), StoreErrorKind::TooLarge);
 }
 

@@ -13,8 +13,9 @@ use bytes::Bytes;
 use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId};
 use kortyx_sqlite::{SqliteConfig, SqliteStore};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, AskKey, Claimed, Drive, Driver, Finish, InterruptRecord, NewAnswer, NewInterrupt,
-    NewRun, OpenRun, Proof, RunRef, Store, StoreError, Suspend, Suspended, TerminalStatus, WorkflowPin,
+    AnswerOutcome, AnswerRequest, AskKey, Claimed, Drive, Driver, Finish, InterruptRecord, Lease, NewAnswer,
+    NewInterrupt, NewRun, OpenRun, Proof, Record, RunRef, Store, StoreError, Suspend, Suspended, TerminalStatus,
+    WorkflowPin,
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 
@@ -135,6 +136,10 @@ pub(crate) async fn granted(store: &SqliteStore, question: &InterruptRecord) -> 
         AnswerOutcome::Accepted(_, Drive::Granted(claimed)) => *claimed,
         other => panic!("expected a granted lease, got {other:?}"),
     }
+}
+
+pub(crate) fn recording(lease: &Lease) -> Record {
+    Record { lease: lease.clone(), entries: Vec::new(), publish: Vec::new(), withdraw: Vec::new(), answers_seen: 0 }
 }
 
 pub(crate) fn finishing(claimed: Claimed) -> Finish {
