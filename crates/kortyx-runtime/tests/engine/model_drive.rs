@@ -13,7 +13,7 @@ use std::{
 };
 
 use kortyx_protocol::ResumeResponse;
-use kortyx_runtime::{DeliveredAnswer, Execution, ExecutionHandle, OpenQuestion, Workflow};
+use kortyx_runtime::{DeliveredAnswer, ExecutionHandle, OpenQuestion, Workflow};
 use proptest::{
     prelude::*,
     test_runner::{RngAlgorithm, TestCaseError, TestRng, TestRunner},
@@ -125,27 +125,10 @@ impl Run {
             self.world.start(&self.root, &Value::Null)
         };
         *self.handle.lock().unwrap() = Some(execution.handle());
-        let drive = self.killed(crash, &mut execution).await;
+        let polls = if let Crash::AfterPolls(polls) = crash { polls.into() } else { u64::MAX };
+        let drive = kill_after(&AtomicU64::new(polls), self.world.drive(&mut execution)).await;
         *self.handle.lock().unwrap() = None;
-        drive
-    }
-
-    async fn killed(&self, crash: Crash, execution: &mut Execution) -> Result<Drive, TestCaseError> {
-        let polls = AtomicU64::new(0);
-        let mut drive = pin!(self.world.drive(execution));
-        let counted = std::future::poll_fn(|cx| {
-            let polls = polls.fetch_add(1, Ordering::SeqCst);
-            if let Crash::AfterPolls(most) = crash
-                && polls > most.into()
-            {
-                return Poll::Ready(Ok(Drive::Crashed));
-            }
-            if polls > SPINNING {
-                return Poll::Ready(Err(TestCaseError::fail("the run spins")));
-            }
-            drive.as_mut().poll(cx).map(Ok)
-        });
-        tokio::time::timeout(HANGING, counted).await.unwrap_or_else(|_| Err(TestCaseError::fail("the run hangs")))
+        Ok(drive)
     }
 
     /// People answer none, one or several of the open questions. When the tape is over, one: the run must end.
@@ -162,6 +145,18 @@ impl Run {
         self.pauses += 1;
         if self.pauses > 1000 { Err(TestCaseError::fail("the run pauses for ever")) } else { Ok(()) }
     }
+}
+
+/// Polls a drive while there are polls left, then the process is dead. Fails when the drive spins or hangs.
+pub(crate) async fn kill_after(polls_left: &AtomicU64, drive: impl Future<Output = Drive>) -> Drive {
+    let (mut drive, mut polls) = (pin!(drive), 0);
+    let counted = std::future::poll_fn(|cx| {
+        polls += 1;
+        assert!(polls < SPINNING, "the run spins");
+        let left = polls_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if left.is_err() { Poll::Ready(Drive::Crashed) } else { drive.as_mut().poll(cx) }
+    });
+    tokio::time::timeout(HANGING, counted).await.expect("the run goes on within the time")
 }
 
 /// Storage accepts the answer to an open question.
