@@ -8,6 +8,7 @@
     reason = "a world that cannot be built fails the test"
 )]
 
+mod model_crashes;
 mod model_drive;
 mod model_graph;
 mod model_graph_reference;
