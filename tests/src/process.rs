@@ -1,28 +1,45 @@
 //! A process that can be killed: an agent whose tasks, and whose store's tasks, live in a runtime of their own.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use kortyx::Agent;
+use kortyx::{Agent, AgentBuilder};
 use tokio::runtime::{Builder, Runtime};
 
-/// An agent that dies without a word.
+use crate::{Faulty, World};
+
+/// An agent over a store of its own, which dies without a word.
 pub struct Process {
     /// `None` once it is killed.
     runtime: Option<Runtime>,
     agent: Agent,
+    store: Arc<Faulty>,
 }
 
 impl Process {
-    /// Starts a process; the agent must be built by this future, stores and all.
-    pub async fn start(build: impl Future<Output = Agent> + Send + 'static) -> Self {
-        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let agent = runtime.spawn(build).await.unwrap();
-        Self { runtime: Some(runtime), agent }
+    pub(crate) async fn start(
+        world: World,
+        configure: impl FnOnce(AgentBuilder) -> AgentBuilder + Send + 'static,
+    ) -> Self {
+        let start = move || {
+            let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let (agent, store) = runtime.block_on(async {
+                let store = Faulty::over(world.store().await);
+                let builder = Agent::builder().shared_store(store.clone()).without_worker();
+                (configure(builder).build().await.unwrap(), store)
+            });
+            Self { runtime: Some(runtime), agent, store }
+        };
+        tokio::task::spawn_blocking(start).await.unwrap()
     }
 
     /// Its agent. Calls may come from anywhere; the work is done by the process.
     pub fn agent(&self) -> &Agent {
         &self.agent
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &Faulty {
+        &self.store
     }
 
     /// Ends it as `kill -9` does: every task stops where it is, and nothing is given up or closed.

@@ -11,19 +11,23 @@ use kortyx::{
 };
 use tempfile::TempDir;
 
+use crate::Process;
+
 /// 2026-01-01T00:00:00Z.
 const BEGINNING: i64 = 1_767_225_600_000;
 
-/// A store and its clock, which stands still until it is moved.
+/// A store and its clock, which stands still until it is moved. Clones are the same world.
+#[derive(Clone)]
 pub struct World {
     clock: Arc<ManualClock>,
     place: Place,
 }
 
+#[derive(Clone)]
 enum Place {
     /// One store: what a process keeps in memory, others cannot open.
     Memory(Arc<MemoryStore>),
-    File(TempDir),
+    File(Arc<TempDir>),
 }
 
 impl World {
@@ -32,7 +36,7 @@ impl World {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(BEGINNING)));
         let place = match std::env::var("KORTYX_TEST_STORE").as_deref() {
             Err(_) | Ok("memory") => Place::Memory(Arc::new(MemoryStore::builder().with_clock(clock.clone()).build())),
-            Ok("sqlite") => Place::File(tempfile::tempdir().unwrap()),
+            Ok("sqlite") => Place::File(Arc::new(tempfile::tempdir().unwrap())),
             Ok(other) => panic!("KORTYX_TEST_STORE is `{other}`: use `memory` or `sqlite`"),
         };
         Self { clock, place }
@@ -66,6 +70,11 @@ impl World {
     /// An agent to be, on a store of its own, without a worker.
     pub async fn builder(&self) -> AgentBuilder {
         Agent::builder().shared_store(self.store().await).without_worker()
+    }
+
+    /// A process with an agent, which these settings complete. It runs no worker of its own unless they say so.
+    pub async fn process(&self, configure: impl FnOnce(AgentBuilder) -> AgentBuilder + Send + 'static) -> Process {
+        Process::start(self.clone(), configure).await
     }
 
     /// An agent with one workflow, on a store of its own, without a worker.

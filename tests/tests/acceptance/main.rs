@@ -11,3 +11,19 @@ mod k01_verdicts;
 mod k02_routing;
 #[cfg(test)]
 mod k02_wire;
+#[cfg(test)]
+mod k05_durable;
+#[cfg(test)]
+mod k05_elsewhere;
+#[cfg(test)]
+mod k06_races;
+#[cfg(test)]
+mod k07_deadlines;
+#[cfg(test)]
+mod k07_timing;
+#[cfg(test)]
+mod k08_tenants;
+#[cfg(test)]
+mod k09_numbers;
+#[cfg(test)]
+mod k09_shapes;
