@@ -25,7 +25,7 @@ impl NodeContext {
     /// the question. A `timeout` around it does not fire; use `expires_in` on the question.
     ///
     /// # Errors
-    /// The question is malformed (the error says how). A pause is never an error.
+    /// The question is malformed (the error says how), or it is asked within a step. A pause is never an error.
     ///
     /// ```
     /// use kortyx_contracts::Choice;
@@ -139,8 +139,10 @@ async fn asked<A: Ask>(
     let question = ask.question()?;
     let identity = question.identity();
     let (call, known) = Call::begin(&pass, key.clone(), Kind::Interrupt, &identity)?;
-    if known == Known::No {
-        call.ask(OpenAsk { key: key.clone(), identity: identity.into(), group, question })?;
+    match known {
+        Known::No => call.ask(OpenAsk { key: key.clone(), identity: identity.into(), group, question })?,
+        Known::InStep => return Err(NodeError::message(format!("`{}` is asked within a step: ask before it", key.id))),
+        Known::Completed | Known::Abandoned => {}
     }
     let EntryValue::Answer(response) = call.revealed().await? else {
         return Err(NodeError::message(format!("the journal entry of the question `{}` is no answer", key.id)));

@@ -28,7 +28,7 @@ impl NodeContext {
     /// run at once. At most 16 levels deep, 64 calls in one activation (see [`Limits`](crate::Limits)).
     ///
     /// # Errors
-    /// The child is not registered, its input does not fit, a limit is reached, or it failed.
+    /// The child is not registered, its input does not fit, a limit is reached, it is called within a step, or it failed.
     pub fn call<I, O>(
         &self,
         id: &str,
@@ -55,6 +55,9 @@ async fn called(
 ) -> Result<RawJson, CallError> {
     let identity: Arc<str> = format!("{}@{}", definition.id(), definition.version()).into();
     let (mut call, known) = Call::begin(pass, key.clone(), Kind::Call, &identity)?;
+    if known == Known::InStep {
+        return Err(CallError::InStep(key.id.to_string()));
+    }
     if known == Known::No {
         let frame = child_frame(pass, &key, &identity, definition, input)?;
         call.begin_work();

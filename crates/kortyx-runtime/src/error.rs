@@ -138,6 +138,9 @@ pub enum CallError {
     /// Children are nested too deeply, or one activation calls too many.
     #[error("{0}")]
     Limit(String),
+    /// The child is called within a step, which could not end while the child waits for people.
+    #[error("`{0}` is called within a step: call it before the step or after it")]
+    InStep(String),
     /// The child ran and failed.
     #[error("the child workflow failed")]
     Failed(#[source] Failure),
@@ -151,6 +154,7 @@ impl From<CallError> for Failure {
             CallError::Input { issues, .. } => Self::new(FailureCode::InvalidInput, message).with_issues(issues),
             CallError::Json(source) => Self::new(FailureCode::InvalidInput, format!("{message}: {source}")),
             CallError::Limit(_) => Self::new(FailureCode::LimitReached, message),
+            CallError::InStep(_) => Self::new(FailureCode::ExecutionFailed, message).with_retryable(Some(false)),
             CallError::Failed(failure) => failure,
         }
     }

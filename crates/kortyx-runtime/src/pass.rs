@@ -109,6 +109,8 @@ pub(crate) enum Known {
     Completed,
     /// The node dropped it once: it stays pending.
     Abandoned,
+    /// It is made within a step, which could not end while it waits for people.
+    InStep,
 }
 
 /// A call that the node made in this pass.
@@ -351,6 +353,9 @@ impl Call {
                 activation.map(|activation| core.state.place(activation)).unwrap_or_default()
             };
             let state = core.passes.get_mut(&pass.activation)?;
+            if kind != Kind::Step && state.running_step.is_some() {
+                return Some(Known::InStep);
+            }
             state.requested.insert(key.clone(), Requested::default());
             let Some(recorded) = state.recorded.get(&key) else { return Some(Known::No) };
             if recorded.abandoned {

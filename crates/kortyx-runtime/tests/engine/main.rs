@@ -8,7 +8,8 @@
     reason = "a world that cannot be built fails the test"
 )]
 
-mod model_crashes;
+mod answers;
+mod children;
 mod model_drive;
 mod model_graph;
 mod model_graph_reference;
@@ -20,6 +21,8 @@ mod model_programs;
 mod model_reference;
 mod model_replay;
 mod parallel;
+mod replay;
 mod sample;
 mod support;
 mod suspension;
+mod swallow;

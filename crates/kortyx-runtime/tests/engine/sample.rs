@@ -1,8 +1,13 @@
 //! Workflows and nodes that many tests need.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
 };
 
 use kortyx_contracts::{Choice, InterruptContract};
@@ -65,8 +70,9 @@ impl Counter {
     }
 
     /// The effect of a step: counts one up.
-    pub(crate) async fn effect(&self) -> Result<usize, NodeError> {
-        Ok(self.up())
+    pub(crate) fn effect(&self) -> impl Future<Output = Result<usize, NodeError>> + use<> {
+        let counter = self.clone();
+        poll_fn(move |_| Poll::Ready(Ok(counter.up())))
     }
 }
 
@@ -93,4 +99,10 @@ impl Dice {
         }
         items
     }
+}
+
+/// The effect of a step that takes time.
+pub(crate) async fn slept(time: Duration) -> Result<(), NodeError> {
+    tokio::time::sleep(time).await;
+    Ok(())
 }
