@@ -11,6 +11,9 @@ use crate::{
     wait::parked,
 };
 
+/// How many questions a page holds when the query does not say.
+const PAGE: u32 = 50;
+
 /// A question as those see it who look for it. Its token is not part of what is serialized.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -144,11 +147,14 @@ impl RunView {
 }
 
 impl Agent {
-    /// A page of the open questions in a scope or of a run, oldest first.
+    /// A page of the open questions in a scope or of a run, oldest first; 50 unless the query sets a limit.
     ///
     /// # Errors
     /// `SCOPE_REQUIRED` when the query names neither session, context nor run.
-    pub async fn list_interrupts(&self, query: InterruptQuery) -> Result<Interrupts, OrchestratorError> {
+    pub async fn list_interrupts(&self, mut query: InterruptQuery) -> Result<Interrupts, OrchestratorError> {
+        if query.limit == 0 {
+            query.limit = PAGE;
+        }
         let page = self.0.store.list_interrupts(query).await?;
         let interrupts = page.interrupts.into_iter().map(Interrupt::of).collect::<Result<_, _>>()?;
         Ok(Interrupts { interrupts, next_cursor: page.next })

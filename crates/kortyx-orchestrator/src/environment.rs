@@ -2,11 +2,11 @@
 
 use std::{ffi::OsString, time::Duration};
 
-/// Variables that name a PostgreSQL database.
+/// Variables that name a `PostgreSQL` database.
 const POSTGRES: &[&str] = &["KORTYX_POSTGRES_URL"];
 /// Variables that name a Redis server, the first one set counts.
 const REDIS: &[&str] = &["KORTYX_REDIS_URL", "REDIS_URL", "KORTYX_FRAMEWORK_REDIS_URL"];
-/// Variables that name an SQLite file.
+/// Variables that name an `SQLite` file.
 const SQLITE: &[&str] = &["KORTYX_SQLITE_PATH"];
 /// Variables that say how many milliseconds a question may be answered, the first one set counts.
 const TTL: &[&str] = &["KORTYX_FRAMEWORK_TTL_MS", "KORTYX_TTL_MS"];

@@ -85,7 +85,7 @@ impl Inner {
         options: ExecuteOptions,
     ) -> Result<crate::driver::Stand, OrchestratorError> {
         self.check_running()?;
-        let run = self.new_run(options.session_id)?;
+        let run = Self::new_run(options.session_id)?;
         let run_id = run.run_id.clone();
         let started = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
         self.settled(started, &run_id).await
@@ -106,7 +106,7 @@ impl Inner {
     }
 
     /// Fresh ids.
-    pub(crate) fn new_run(&self, session_id: Option<SessionId>) -> Result<RunInfo, OrchestratorError> {
+    pub(crate) fn new_run(session_id: Option<SessionId>) -> Result<RunInfo, OrchestratorError> {
         let run_id = RunId::from_random(random().map_err(|_| OrchestratorError::Random)?);
         let session_id = session_id.map_or_else(new_session, Ok)?;
         Ok(RunInfo { run_id, session_id })

@@ -166,5 +166,5 @@ async fn work_signalled(signals: &mut Option<Signals>) {
             Err(RecvError::Closed) => *signals = None,
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }

@@ -105,9 +105,12 @@ impl Inner {
     fn tell_resolved(&self, receipts: &[Receipt], ends: bool) {
         for Receipt { request_id, run_id, .. } in receipts {
             let (request_id, run_id) = (request_id.clone(), run_id.clone());
-            self.telemetry.record(|| match ends {
-                true => Fact::InterruptCancelled { request_id, run_id },
-                false => Fact::InterruptResolved { request_id, run_id },
+            self.telemetry.record(|| {
+                if ends {
+                    Fact::InterruptCancelled { request_id, run_id }
+                } else {
+                    Fact::InterruptResolved { request_id, run_id }
+                }
             });
         }
     }

@@ -209,9 +209,9 @@ fn is_hopeless(error: &StoreError) -> bool {
 
 fn store_error(error: RecordError) -> StoreError {
     let message = error.message;
-    match error.source.map(|source| source.downcast::<StoreError>()) {
-        Some(Ok(error)) => *error,
-        Some(Err(source)) => StoreError::new(StoreErrorKind::Backend, "record", message).with_source(source),
-        None => StoreError::new(StoreErrorKind::Backend, "record", message),
+    let Some(source) = error.source else { return StoreError::new(StoreErrorKind::Backend, "record", message) };
+    match source.downcast::<StoreError>() {
+        Ok(error) => *error,
+        Err(source) => StoreError::new(StoreErrorKind::Backend, "record", message).with_source(source),
     }
 }

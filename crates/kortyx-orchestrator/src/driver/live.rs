@@ -176,7 +176,9 @@ impl Live {
             answers_seen: batch.answers_seen,
         });
         let recorded = recorded.await.map_err(refused)?;
-        recorded.published.iter().for_each(|record| self.agent.telemetry.record(|| Fact::created(record)));
+        for record in &recorded.published {
+            self.agent.telemetry.record(|| Fact::created(record));
+        }
         if recorded.cancel_requested {
             self.cancel();
         }
@@ -187,9 +189,7 @@ impl Live {
             self.attend();
         }
         self.note_answers(!recorded.answers.is_empty());
-        let mut reply = RecordReply::default();
-        reply.answers = delivered(&recorded.answers).map_err(refused)?;
-        Ok(reply)
+        Ok(RecordReply { answers: delivered(&recorded.answers).map_err(refused)? })
     }
 }
 
@@ -240,7 +240,9 @@ impl Drivers {
 
     /// Wakes every driver.
     pub(crate) fn attend_all(&self) {
-        self.lock().values().for_each(|live| live.attend());
+        for live in self.lock().values() {
+            live.attend();
+        }
     }
 
     /// Keeps the run reachable until the guard is dropped.

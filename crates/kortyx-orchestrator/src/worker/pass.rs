@@ -54,7 +54,7 @@ impl Rounds {
         if self.is_full {
             drop(self.permits.acquire().await);
         } else {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 
@@ -96,11 +96,15 @@ impl Inner {
             pass.expired += interrupts.len();
             pass.ended += ended.len();
             pass.defaulted += claimed.len();
-            interrupts.iter().for_each(|record| self.telemetry.record(|| expired(record)));
+            for record in &interrupts {
+                self.telemetry.record(|| expired(record));
+            }
             for run_id in ended {
                 self.telemetry.record(|| Fact::RunFinished { run_id, status: RunStatus::Expired });
             }
-            claimed.into_iter().for_each(|claimed| drop(self.go_on(claimed, None, rounds.permit())));
+            for claimed in claimed {
+                drop(self.go_on(claimed, None, rounds.permit()));
+            }
             if !more {
                 return Ok(());
             }
@@ -133,7 +137,9 @@ impl Inner {
             let claimed = claimed.await?;
             let is_last = claimed.len() < limit as usize;
             pass.recovered += claimed.len();
-            claimed.into_iter().for_each(|claimed| self.take_over(claimed, rounds));
+            for claimed in claimed {
+                self.take_over(claimed, rounds);
+            }
             if is_last {
                 return Ok(());
             }

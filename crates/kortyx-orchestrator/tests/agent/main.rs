@@ -1,5 +1,19 @@
 //! The agent on the store in memory.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a world that cannot be built fails the test"
+)]
+
 mod answers;
+mod chat;
+mod disconnect;
+mod driven;
 mod execute;
+mod faulty;
+mod recovery;
+mod shutdown;
+mod worker;
 mod world;

@@ -189,18 +189,23 @@ pub(crate) fn slow(gate: &Gate) -> Workflow {
     Workflow::builder("slow").node("wait", node).build().unwrap()
 }
 
-/// Asks while something takes time; ends with the answer.
+/// Asks on one branch while something takes time on another; ends with both outcomes.
 pub(crate) fn busy(gate: &Gate) -> Workflow {
     let gate = gate.clone();
-    let node = move |ctx: NodeContext| {
+    let ask = |ctx: NodeContext| async move {
+        let name = ctx.interrupt("name", Text::new("Name?")).await?;
+        Ok(NodeOutput::new().data("name", &name))
+    };
+    let work = move |ctx: NodeContext| {
         let gate = gate.clone();
         async move {
-            let step = ctx.step("wait", || async move { gate.pass().await });
-            let (name, count) = tokio::join!(ctx.interrupt("name", Text::new("Name?")), step);
-            Ok(NodeOutput::new().data("name", &name?).data("count", &count?))
+            let count = ctx.step("wait", || async move { gate.pass().await }).await?;
+            Ok(NodeOutput::new().data("count", &count))
         }
     };
-    Workflow::builder("busy").node("both", node).build().unwrap()
+    let fork = |_: NodeContext| async move { Ok(NodeOutput::new()) };
+    let workflow = Workflow::builder("busy").node("fork", fork).node("ask", ask).node("work", work);
+    workflow.edge("fork", "ask").edge("fork", "work").build().unwrap()
 }
 
 /// Lets every task do what it can now.

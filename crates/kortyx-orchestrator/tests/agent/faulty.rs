@@ -1,0 +1,92 @@
+//! A store that fails when it is told to.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use kortyx_memory::MemoryStore;
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
+use kortyx_store::{
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
+    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
+    NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord,
+    Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+};
+
+/// Fails the next calls of the named operations, before they do anything.
+pub(crate) struct Faulty {
+    inner: Arc<MemoryStore>,
+    faults: Mutex<Vec<&'static str>>,
+    pub(crate) calls: Mutex<Vec<&'static str>>,
+}
+
+impl Faulty {
+    pub(crate) fn new(inner: Arc<MemoryStore>) -> Arc<Self> {
+        Arc::new(Self { inner, faults: Mutex::default(), calls: Mutex::default() })
+    }
+
+    /// Fails the next call of this operation, once for each time this is called.
+    pub(crate) fn fail(&self, operation: &'static str) {
+        self.faults.lock().unwrap().push(operation);
+    }
+
+    fn reach(&self, operation: &'static str) -> Result<(), StoreError> {
+        self.calls.lock().unwrap().push(operation);
+        let mut faults = self.faults.lock().unwrap();
+        match faults.iter().position(|fault| *fault == operation) {
+            Some(place) => {
+                faults.remove(place);
+                Err(StoreError::new(StoreErrorKind::Unavailable, operation, "postgres://user:hunter2@host is down"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+macro_rules! delegate {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $output:ty;)*) => {
+        #[async_trait]
+        impl Store for Faulty {
+            $(async fn $name(&self, $($argument: $type),*) -> Result<$output, StoreError> {
+                self.reach(stringify!($name))?;
+                self.inner.$name($($argument),*).await
+            })*
+
+            fn signals(&self) -> Signals {
+                self.inner.signals()
+            }
+
+            async fn close(&self) {
+                self.inner.close().await;
+            }
+        }
+    };
+}
+
+delegate! {
+    setup() -> ();
+    now() -> Timestamp;
+    open(request: OpenRun) -> Lease;
+    record(request: Record) -> Recorded;
+    suspend(request: Suspend) -> Suspended;
+    answer(request: AnswerRequest) -> AnswerOutcome;
+    finish(request: Finish) -> Finished;
+    park(request: Park) -> ();
+    renew(lease: &Lease, ttl: Duration, seen: u64) -> Renewed;
+    release(lease: &Lease) -> ();
+    claim_orphans(request: ClaimRequest) -> Vec<Claimed>;
+    expire_due(request: ExpireRequest) -> ExpiredBatch;
+    cancel(request: CancelRequest) -> Vec<CancelOutcome>;
+    run(run_id: &RunId) -> Option<RunRecord>;
+    interrupt(request_id: &RequestId) -> Option<InterruptRecord>;
+    list_interrupts(query: InterruptQuery) -> InterruptPage;
+    append_checkpoint(session_id: &SessionId, checkpoint: NewCheckpoint) -> CheckpointRecord;
+    head(session_id: &SessionId) -> Option<CheckpointRecord>;
+    list_checkpoints(session_id: &SessionId) -> Vec<CheckpointRecord>;
+    checkpoint(id: &CheckpointId) -> Option<CheckpointRecord>;
+    rollback(request: Rollback) -> RollbackOutcome;
+    fork(request: Fork) -> ForkOutcome;
+    prune(retention: &Retention, limit: u32) -> Pruned;
+}
