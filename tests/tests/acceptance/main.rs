@@ -24,6 +24,12 @@ mod k07_timing;
 #[cfg(test)]
 mod k08_tenants;
 #[cfg(test)]
+mod k09_answers;
+#[cfg(test)]
 mod k09_numbers;
 #[cfg(test)]
 mod k09_shapes;
+#[cfg(test)]
+mod k10_grammar;
+#[cfg(test)]
+mod k10_streams;
