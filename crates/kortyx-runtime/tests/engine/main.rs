@@ -10,6 +10,9 @@
 
 mod answers;
 mod children;
+mod handoff;
+mod limits;
+mod model_crashes;
 mod model_drive;
 mod model_graph;
 mod model_graph_reference;
@@ -22,6 +25,7 @@ mod model_reference;
 mod model_replay;
 mod parallel;
 mod replay;
+mod retries;
 mod sample;
 mod support;
 mod suspension;
