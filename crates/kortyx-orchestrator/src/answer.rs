@@ -10,12 +10,13 @@ use kortyx_protocol::{ExecutionResult, RequestId, ResumeHandle, ResumeResponse, 
 use kortyx_runtime::Workflow;
 use kortyx_store::{Proof, Receipt, RunStatus, Scope};
 use serde::de::DeserializeOwned;
+use tokio::sync::oneshot;
 
 pub(crate) use self::accept::{Accepted, Next};
 use crate::{
     Agent, OrchestratorError,
     agent::Inner,
-    driver::{Stand, State},
+    driver::{Output, Stand, State},
     present,
 };
 
@@ -142,38 +143,75 @@ impl Agent {
     /// Takes answers to questions of one run, all or none, and returns as soon as they are durable. The run goes on in the
     /// background, here or elsewhere.
     pub async fn submit(&self, answers: Vec<Answer>) -> Result<Acceptance, OrchestratorError> {
-        let Accepted { receipts, next, .. } = self.0.accept(answers).await?;
-        let is_duplicate = matches!(next, Next::Repeated(_));
-        if let Next::Drive(claimed) = next {
-            drop(self.0.go_on(*claimed, None, None));
-        }
-        Ok(Acceptance { receipts, is_duplicate })
+        let (done, reply) = oneshot::channel();
+        let agent = self.0.clone();
+        let task = async move {
+            let accepted = agent.accept(answers).await;
+            let (acceptance, next) = match accepted {
+                Ok(Accepted { receipts, next, .. }) => {
+                    let is_duplicate = matches!(next, Next::Repeated(_));
+                    (Ok(Acceptance { receipts, is_duplicate }), Some(next))
+                }
+                Err(error) => (Err(error), None),
+            };
+            let _ = done.send(acceptance);
+            if let Some(Next::Drive(claimed)) = next {
+                agent.granted(claimed, None).run(drop).await;
+            }
+        };
+        self.0.tasks.spawn_on(task, &self.0.runtime);
+        reply.await.unwrap_or(Err(OrchestratorError::ShuttingDown))
     }
 }
 
+/// What the task that accepts answers reports.
+enum Reply {
+    Refused(OrchestratorError),
+    /// It drove the run.
+    Stands(Stand),
+    /// The run is not driven by it.
+    Accepted(Accepted),
+}
+
 impl Inner {
+    /// Accepts and drives in a task of the agent's: a caller that goes away in between leaves no run behind that nobody drives.
     async fn respond(self: &Arc<Self>, answers: Vec<Answer>) -> Result<Stand, OrchestratorError> {
-        let accepted = self.accept(answers).await?;
-        self.follow(accepted, None).await
+        let (done, reply) = oneshot::channel();
+        let agent = self.clone();
+        let task = async move {
+            match agent.accept(answers).await {
+                Ok(Accepted { next: Next::Drive(claimed), .. }) => {
+                    let tell = |stand| drop(done.send(Reply::Stands(stand)));
+                    agent.granted(claimed, None).run(tell).await;
+                }
+                Ok(accepted) => drop(done.send(Reply::Accepted(accepted))),
+                Err(error) => drop(done.send(Reply::Refused(error))),
+            }
+        };
+        self.tasks.spawn_on(task, &self.runtime);
+        match reply.await {
+            Ok(Reply::Stands(stand)) => self.stood(stand).await,
+            Ok(Reply::Accepted(accepted)) => self.follow(accepted, None).await,
+            Ok(Reply::Refused(error)) => Err(error),
+            // The task ended without a word: its runtime went down, or it panicked.
+            Err(_) => Err(OrchestratorError::ShuttingDown),
+        }
     }
 
     /// Goes on with what was answered, or waits for whoever does.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         accepted: Accepted,
-        output: crate::driver::Output,
+        output: Output,
     ) -> Result<Stand, OrchestratorError> {
         let Accepted { run_id, session_id, workflow, next, .. } = accepted;
+        let ended = |state| Stand { run_id: run_id.clone(), session_id, workflow: workflow.into(), state };
         match next {
-            Next::Drive(claimed) => self.settled(self.go_on(*claimed, output, None), &run_id).await,
+            Next::Drive(claimed) => self.settled(self.spawn(self.granted(claimed, output), None), &run_id).await,
             Next::Wait => self.wait_for(&run_id).await,
             Next::Foreign(failure) => Err(OrchestratorError::SetAside(failure)),
-            Next::Ended(RunStatus::Expired) => {
-                Ok(Stand { run_id, session_id, workflow: workflow.into(), state: State::Expired })
-            }
-            Next::Ended(_) => {
-                Ok(Stand { run_id, session_id, workflow: workflow.into(), state: State::Cancelled(None) })
-            }
+            Next::Ended(RunStatus::Expired) => Ok(ended(State::Expired)),
+            Next::Ended(_) => Ok(ended(State::Cancelled(None))),
             Next::Repeated(run) => match self.stand_of(*run).await? {
                 Some(stand) => Ok(stand),
                 None => self.wait_for(&run_id).await,

@@ -31,7 +31,16 @@ impl Inner {
         reason: Option<String>,
     ) -> Result<Vec<CancelOutcome>, OrchestratorError> {
         let open = if self.telemetry.is_on() { self.questions_of(&target).await? } else { Vec::new() };
-        let outcomes = self.store.cancel(CancelRequest { target, scope, reason }).await?;
+        let new_runs = self.drivers.new_runs(&target, scope.as_ref());
+        let request = CancelRequest { target, scope, reason: reason.clone() };
+        let mut outcomes = self.store.cancel(request).await?;
+        for live in new_runs {
+            live.cancel_here(reason.as_deref());
+            let outcome = CancelOutcome::Requested(live.run.run_id.clone());
+            if !outcomes.contains(&outcome) {
+                outcomes.push(outcome);
+            }
+        }
         for outcome in &outcomes {
             match outcome {
                 CancelOutcome::Requested(run_id) => self.attend(run_id),

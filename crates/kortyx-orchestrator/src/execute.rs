@@ -8,7 +8,7 @@ use kortyx_store::Scalar;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use crate::{Agent, OrchestratorError, agent::Inner, driver::Started, host::random, present};
+use crate::{Agent, OrchestratorError, agent::Inner, driver::Job, host::random, present};
 
 /// How a run begins.
 #[derive(Debug, Clone, Default)]
@@ -87,8 +87,8 @@ impl Inner {
         self.check_running()?;
         let run = Self::new_run(options.session_id)?;
         let run_id = run.run_id.clone();
-        let started = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
-        self.settled(started, &run_id).await
+        let job = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
+        self.settled(self.spawn(job, None), &run_id).await
     }
 
     /// Begins a run with this context.
@@ -97,7 +97,7 @@ impl Inner {
         mut start: Start,
         context: &Map<String, Value>,
         output: crate::driver::Output,
-    ) -> Result<Started, OrchestratorError> {
+    ) -> Result<Job, OrchestratorError> {
         if context.is_empty() {
             return self.begin(start, BTreeMap::new(), output);
         }

@@ -26,10 +26,17 @@ impl Inner {
         run_id: &RunId,
     ) -> Result<Stand, OrchestratorError> {
         match started.stand.await {
-            Ok(Stand { state: State::Elsewhere, .. }) => self.wait_for(run_id).await,
-            Ok(stand) => Ok(stand),
+            Ok(stand) => self.stood(stand).await,
             // The task ended without a word: its runtime went down, or it panicked.
             Err(_) => Err(OrchestratorError::StillRunning(run_id.clone())),
+        }
+    }
+
+    /// Where a run stands, also when somebody else turned out to drive it.
+    pub(crate) async fn stood(self: &Arc<Self>, stand: Stand) -> Result<Stand, OrchestratorError> {
+        match stand.state {
+            State::Elsewhere => self.wait_for(&stand.run_id).await,
+            _ => Ok(stand),
         }
     }
 

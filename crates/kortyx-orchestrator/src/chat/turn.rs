@@ -94,7 +94,8 @@ impl Turn {
         let run_id = run.run_id.clone();
         let mut start = Start::new(run, definition, input);
         start.history = messages;
-        let started = self.agent.begin_with(start, &self.options.context, Some(self.chunks.clone()))?;
+        let job = self.agent.begin_with(start, &self.options.context, Some(self.chunks.clone()))?;
+        let started = self.agent.spawn(job, None);
         let live = started.live.clone();
         let mut settled = std::pin::pin!(self.agent.settled(started, &run_id));
         let stand = tokio::select! {
@@ -199,7 +200,11 @@ impl Turn {
 
     /// A client that went away is told nothing.
     async fn send(&self, chunk: StreamChunk) {
-        let _ = self.chunks.send(chunk).await;
+        tokio::select! {
+            biased;
+            _ = self.chunks.send(chunk) => {}
+            () = self.agent.killed.cancelled() => {}
+        }
     }
 }
 

@@ -179,7 +179,7 @@ impl Live {
             workflow: pin.clone(),
             status,
             outcome: outcome.into(),
-            reason: None,
+            reason: self.reason(),
             answers_seen,
             checkpoint: None,
         };
@@ -191,7 +191,8 @@ impl Live {
         let (status, state) = match state {
             State::Cancelled(None) => {
                 let run = self.agent.store.run(&self.run.run_id).await;
-                (RunStatus::Cancelled, State::Cancelled(run.ok().flatten().and_then(|run| run.reason)))
+                let reason = run.ok().flatten().and_then(|run| run.reason);
+                (RunStatus::Cancelled, State::Cancelled(reason))
             }
             State::Expired => (RunStatus::Expired, state),
             State::Failed(_) => (RunStatus::Failed, state),

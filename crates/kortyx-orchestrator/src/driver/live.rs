@@ -12,7 +12,9 @@ use std::{
 use bytes::Bytes;
 use kortyx_protocol::{RunId, StreamChunk};
 use kortyx_runtime::{Batch, ChunkSink, Io, IoFuture, RecordError, RecordReply, Recorder, RunInfo};
-use kortyx_store::{AskKey, Claimed, Driver, Lease, NewRun, OpenRun, Record, RunRef, StoreError, StoreErrorKind};
+use kortyx_store::{
+    AskKey, CancelTarget, Claimed, Driver, Lease, NewRun, OpenRun, Record, RunRef, Scope, StoreError, StoreErrorKind,
+};
 use tokio::sync::Notify;
 
 use super::{Output, delivered, publish};
@@ -29,6 +31,8 @@ pub(crate) struct Live {
     output: Output,
     /// What the turn said so far, when somebody reads it.
     said: Mutex<String>,
+    /// Why it is cancelled, when storage does not know.
+    reason: Mutex<Option<String>>,
     /// Wakes the keeper: an answer, a cancellation, a client that went away.
     pub(super) attention: Notify,
     /// Wakes those who wait for the driver to stop.
@@ -57,7 +61,8 @@ impl Live {
         Self::new(agent, run, Hold::New(new), output, Flags::default())
     }
 
-    pub(super) fn go_on(agent: &Arc<Inner>, run: RunInfo, claimed: &Claimed, output: Output) -> Arc<Self> {
+    pub(super) fn go_on(agent: &Arc<Inner>, claimed: &Claimed, output: Output) -> Arc<Self> {
+        let run = RunInfo { run_id: claimed.run.run_id.clone(), session_id: claimed.run.session_id.clone() };
         let flags = Flags {
             answered: AtomicBool::new(!claimed.answers.is_empty()),
             // Other questions of the run may still be open.
@@ -74,6 +79,7 @@ impl Live {
             hold: Mutex::new(hold),
             output,
             said: Mutex::default(),
+            reason: Mutex::default(),
             attention: Notify::new(),
             ended: Notify::new(),
             flags,
@@ -81,8 +87,8 @@ impl Live {
     }
 
     /// What the engine is given.
-    pub(super) fn io(self: &Arc<Self>, agent: &Inner) -> Io {
-        Io { chunks: self.clone(), recorder: self.clone(), host: agent.host.clone() }
+    pub(super) fn io(self: &Arc<Self>) -> Io {
+        Io { chunks: self.clone(), recorder: self.clone(), host: self.agent.host.clone() }
     }
 
     fn hold(&self) -> MutexGuard<'_, Hold> {
@@ -118,6 +124,25 @@ impl Live {
 
     pub(super) fn cancel(&self) {
         self.flags.cancelled.store(true, Ordering::Release);
+    }
+
+    /// Cancels a run that storage may not know yet.
+    pub(crate) fn cancel_here(&self, reason: Option<&str>) {
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason.map(str::to_owned);
+        self.cancel();
+        self.attend();
+    }
+
+    pub(super) fn reason(&self) -> Option<String> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the run lies in a scope, as far as this process knows: what it began and storage does not know yet does.
+    pub(crate) fn is_new_in(&self, scope: Option<&Scope>) -> bool {
+        match &*self.hold() {
+            Hold::New(new) => scope.is_none_or(|scope| scope.contains(&new.session_id, &new.context)),
+            Hold::Leased(_) => false,
+        }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -236,6 +261,15 @@ impl Drivers {
 
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
+    }
+
+    /// The runs under way that storage does not know yet, in a session or under an id, within a scope.
+    pub(crate) fn new_runs(&self, target: &CancelTarget, scope: Option<&Scope>) -> Vec<Arc<Live>> {
+        let is_meant = |live: &Live| match target {
+            CancelTarget::Run(run_id) => live.run.run_id == *run_id,
+            CancelTarget::Session(session_id) => live.run.session_id == *session_id,
+        };
+        self.lock().values().filter(|live| is_meant(live) && live.is_new_in(scope)).cloned().collect()
     }
 
     /// Wakes every driver.

@@ -10,14 +10,11 @@ mod stop;
 use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::RunId;
-use kortyx_runtime::{Restore, RestoreError, RunInfo, Start};
+use kortyx_runtime::{Restore, RestoreError, RunInfo, Start, workflow::DefinitionPin};
 use kortyx_store::{Claimed, NewRun, Scalar, StoreError, WorkflowPin};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
-use self::{
-    drive::Drive,
-    stop::{After, stopped},
-};
+use self::{drive::Drive, live::Registered, stop::stopped};
 pub(crate) use self::{
     live::{Drivers, Live},
     outcome::{OpenInterrupt, Stand, State, StoredOutcome, corrupt, foreign_workflow},
@@ -59,6 +56,38 @@ impl From<StoreError> for Stop {
     }
 }
 
+/// A run to drive, already reachable for those who look for its driver.
+pub(crate) struct Job {
+    live: Arc<Live>,
+    work: Work,
+    registered: Registered,
+}
+
+enum Work {
+    Begun(Drive),
+    Granted(Box<Claimed>),
+}
+
+impl Job {
+    /// Drives the run on the task that calls, tells where it stands then, and does what is left to do.
+    pub(crate) async fn run(self, tell: impl FnOnce(Stand)) {
+        let Self { live, work, registered } = self;
+        let (stand, after) = match work {
+            Work::Begun(drive) => drive.run().await,
+            Work::Granted(claimed) => {
+                let pin = claimed.run.workflow.clone();
+                match restore(&live, *claimed) {
+                    Ok(drive) => drive.run().await,
+                    Err(stop) => stopped(&live, &pin, stop).await,
+                }
+            }
+        };
+        drop(registered);
+        tell(stand);
+        after.follow(&live).await;
+    }
+}
+
 impl Inner {
     /// Begins a run. Refuses an input that does not fit, before anything happens.
     pub(crate) fn begin(
@@ -66,61 +95,35 @@ impl Inner {
         start: Start,
         context: BTreeMap<String, Scalar>,
         output: Output,
-    ) -> Result<Started, OrchestratorError> {
-        let run = start.run.clone();
-        let definition = kortyx_runtime::workflow::DefinitionPin::of(&start.workflow);
-        let workflow = pin(&definition);
-        let (run_id, session_id) = (run.run_id.clone(), run.session_id.clone());
+    ) -> Result<Job, OrchestratorError> {
+        let RunInfo { run_id, session_id } = start.run.clone();
+        let workflow = pin(&DefinitionPin::of(&start.workflow));
         let new = NewRun { run_id, session_id, workflow: workflow.clone(), context };
-        let live = Live::begin(self, run, new, output);
-        let execution = self.engine.start(start, live.io(self)).map_err(OrchestratorError::InvalidInput)?;
-        let (done, stand) = oneshot::channel();
-        let drive = Drive::new(live.clone(), execution, workflow);
-        self.drive(live.clone(), async move { drive.run().await }, Some(done), None);
-        Ok(Started { live, stand })
+        let live = Live::begin(self, start.run.clone(), new, output);
+        let execution = self.engine.start(start, live.io()).map_err(OrchestratorError::InvalidInput)?;
+        let work = Work::Begun(Drive::new(live.clone(), execution, workflow));
+        Ok(self.job(live, work))
     }
 
     /// Goes on with a run whose lease was granted.
-    pub(crate) fn go_on(
-        self: &Arc<Self>,
-        claimed: Claimed,
-        output: Output,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Started {
-        let run = RunInfo { run_id: claimed.run.run_id.clone(), session_id: claimed.run.session_id.clone() };
-        let live = Live::go_on(self, run, &claimed, output);
-        let (done, stand) = oneshot::channel();
-        let driven = live.clone();
-        let work = async move {
-            let pin = claimed.run.workflow.clone();
-            match restore(&driven, claimed) {
-                Ok(drive) => drive.run().await,
-                Err(stop) => stopped(&driven, &pin, stop).await,
-            }
-        };
-        self.drive(live.clone(), work, Some(done), permit);
-        Started { live, stand }
+    pub(crate) fn granted(self: &Arc<Self>, claimed: Box<Claimed>, output: Output) -> Job {
+        self.job(Live::go_on(self, &claimed, output), Work::Granted(claimed))
     }
 
-    fn drive(
-        self: &Arc<Self>,
-        live: Arc<Live>,
-        work: impl Future<Output = (Stand, After)> + Send + 'static,
-        done: Option<oneshot::Sender<Stand>>,
-        permit: Option<OwnedSemaphorePermit>,
-    ) {
-        let registered = self.drivers.enter(live.clone());
-        let agent = self.clone();
+    fn job(&self, live: Arc<Live>, work: Work) -> Job {
+        Job { registered: self.drivers.enter(live.clone()), live, work }
+    }
+
+    /// Drives a run in a task of its own.
+    pub(crate) fn spawn(&self, job: Job, permit: Option<OwnedSemaphorePermit>) -> Started {
+        let (done, stand) = oneshot::channel();
+        let live = job.live.clone();
         let task = async move {
-            let (stand, after) = work.await;
-            drop(registered);
-            if let Some(done) = done {
-                let _ = done.send(stand);
-            }
-            after.follow(&agent, &live).await;
+            job.run(move |stand| drop(done.send(stand))).await;
             drop(permit);
         };
         self.tasks.spawn_on(task, &self.runtime);
+        Started { live, stand }
     }
 
     /// Whether the version of the workflow that a run is bound to is registered here, with whatever definition: the engine
@@ -144,7 +147,7 @@ fn restore(live: &Arc<Live>, claimed: Claimed) -> Result<Drive, Stop> {
     let answers = delivered(&claimed.answers).map_err(|error| Stop::Parked(outcome::corrupt(&error.to_string())))?;
     let entries: Vec<&[u8]> = claimed.entries.iter().map(|entry| &**entry).collect();
     let restore = Restore { run: live.run.clone(), snapshot: &claimed.snapshot, entries: &entries, answers };
-    let execution = live.agent.engine.restore(restore, live.io(&live.agent)).map_err(|error| match error {
+    let execution = live.agent.engine.restore(restore, live.io()).map_err(|error| match error {
         RestoreError::Parked(failure) => Stop::Parked(failure),
         error => Stop::Parked(outcome::corrupt(&error.to_string())),
     })?;

@@ -4,7 +4,7 @@ use kortyx_protocol::Failure;
 use kortyx_store::{Park, StoreErrorKind, WorkflowPin};
 
 use super::{Live, Stand, State, Stop};
-use crate::{OrchestratorError, agent::Inner, error::chain, telemetry::Fact};
+use crate::{OrchestratorError, error::chain, telemetry::Fact};
 
 /// What is left to do once those who wait know where the run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,8 @@ async fn set_aside(live: &Live, pin: &WorkflowPin, failure: Failure) -> (State, 
 }
 
 impl After {
-    pub(super) async fn follow(self, agent: &Inner, live: &Live) {
+    pub(super) async fn follow(self, live: &Live) {
+        let agent = &live.agent;
         if self == Self::ReleaseLater {
             tokio::select! {
                 () = tokio::time::sleep(agent.settings.cool_down) => {}

@@ -103,7 +103,7 @@ impl Inner {
                 self.telemetry.record(|| Fact::RunFinished { run_id, status: RunStatus::Expired });
             }
             for claimed in claimed {
-                drop(self.go_on(claimed, None, rounds.permit()));
+                self.drive_claimed(claimed, rounds);
             }
             if !more {
                 return Ok(());
@@ -151,7 +151,11 @@ impl Inner {
     fn take_over(self: &Arc<Self>, claimed: Claimed, rounds: &Rounds) {
         let (run_id, session_id) = (claimed.run.run_id.clone(), claimed.run.session_id.clone());
         self.telemetry.record(|| Fact::RunRecovered { run_id, session_id });
-        drop(self.go_on(claimed, None, rounds.permit()));
+        self.drive_claimed(claimed, rounds);
+    }
+
+    fn drive_claimed(self: &Arc<Self>, claimed: Claimed, rounds: &Rounds) {
+        drop(self.spawn(self.granted(Box::new(claimed), None), rounds.permit()));
     }
 
     async fn prune(&self, pass: &mut WorkerPass) -> Result<(), OrchestratorError> {

@@ -1,7 +1,7 @@
 //! Runs that are being driven while something happens to them.
 
 use kortyx_protocol::{ExecutionResult, FailureCode, ResumeResponse};
-use kortyx_runtime::Workflow;
+use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
 use kortyx_store::{CancelOutcome, CancelTarget, Scope};
 use serde_json::json;
 
@@ -123,4 +123,37 @@ async fn a_long_run_keeps_its_lease() {
     }
     gate.open();
     assert_eq!(data(run.await.unwrap()), json!({"count": 1}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b168_a_session_is_cancelled_with_runs_that_the_store_does_not_know_yet() {
+    let world = World::new();
+    let node = |ctx: NodeContext| async move {
+        ctx.cancelled().cancelled().await;
+        Ok(NodeOutput::new())
+    };
+    let workflow = Workflow::builder("idle").node("idle", node).build().unwrap();
+    let agent = world.agent(&workflow).await;
+    let run = begun(&agent, &workflow);
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let elsewhere = Scope::session("session-2".parse().unwrap());
+    let target = || CancelTarget::Session(crate::world::session());
+    assert!(agent.cancel(target(), elsewhere, None).await.unwrap().is_empty());
+    let outcomes = agent.cancel(target(), scope(), Some("enough".into())).await.unwrap();
+    assert!(matches!(outcomes[..], [CancelOutcome::Requested(_)]), "{outcomes:?}");
+    let ExecutionResult::Cancelled { reason, .. } = run.await.unwrap() else { panic!("not cancelled") };
+    assert_eq!(reason.as_deref(), Some("enough"));
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_while_it_answers_leaves_a_run_that_goes_on() {
+    let (world, workflow) = (World::new(), crate::world::review());
+    let agent = world.agent(&workflow).await;
+    let asked = crate::world::handle(&crate::world::ask(&agent, &workflow).await, "approval");
+    let mut call = Box::pin(agent.resume(&asked, ResumeResponse::select(["approve"])));
+    assert!(futures_util::poll!(call.as_mut()).is_pending());
+    drop(call);
+    while agent.get_run(&asked.run_id, &scope()).await.unwrap().unwrap().status.as_str() != "completed" {
+        tokio::task::yield_now().await;
+    }
 }
