@@ -33,3 +33,13 @@ mod k09_shapes;
 mod k10_grammar;
 #[cfg(test)]
 mod k10_streams;
+#[cfg(test)]
+mod k11_growth;
+#[cfg(test)]
+mod k13_definitions;
+#[cfg(test)]
+mod k14_cancelling;
+#[cfg(test)]
+mod k15_pausing;
+#[cfg(test)]
+mod k16_listing;
