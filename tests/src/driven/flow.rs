@@ -2,6 +2,7 @@
 
 use std::{io, sync::Arc};
 
+use futures_util::future::try_join_all;
 use kortyx::{
     InterruptContract, NodeContext, NodeError, NodeOutput, NodeResult, Text, Workflow,
     protocol::{InterruptInput, InterruptKind, ResumeResponse},
@@ -31,6 +32,8 @@ pub struct Flows {
     pub child: Workflow,
     /// Asks as often as its input says, with a step after each answer.
     pub asking: Workflow,
+    /// Asks as often as its input says, all at once, with one step when all is answered.
+    pub crowd: Workflow,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -50,7 +53,7 @@ impl Flows {
     /// The workflows over this log.
     pub fn new(log: &Log) -> Result<Self, DefinitionError> {
         let child = child(log)?;
-        Ok(Self { rich: rich(log, &child)?, asking: asking(log)?, child })
+        Ok(Self { rich: rich(log, &child)?, asking: asking(log)?, crowd: crowd(log)?, child })
     }
 }
 
@@ -113,6 +116,10 @@ fn asking(log: &Log) -> Result<Workflow, DefinitionError> {
     Workflow::builder("asking").node("ask", over!(log, ask)).build()
 }
 
+fn crowd(log: &Log) -> Result<Workflow, DefinitionError> {
+    Workflow::builder("crowd").node("ask", over!(log, ask_all)).build()
+}
+
 async fn rounds(ctx: NodeContext, log: &Log) -> NodeResult {
     effect(&ctx, log, "charge", "charge").await?;
     let mut answers = Vec::new();
@@ -167,6 +174,14 @@ async fn ask(ctx: NodeContext, log: &Log) -> NodeResult {
         answers.push(ctx.interrupt("ask", Text::new("Which one?")).await?);
         effect(&ctx, log, "act", &format!("act-{round}")).await?;
     }
+    Ok(NodeOutput::new().data("answers", &answers))
+}
+
+async fn ask_all(ctx: NodeContext, log: &Log) -> NodeResult {
+    let times: usize = ctx.input()?;
+    let asks = (0..times).map(|_| ctx.interrupt("ask", Text::new("Which one?")));
+    let answers = try_join_all(asks).await?;
+    effect(&ctx, log, "act", "act").await?;
     Ok(NodeOutput::new().data("answers", &answers))
 }
 

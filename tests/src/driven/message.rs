@@ -3,13 +3,11 @@
 use kortyx::protocol::{ResumeHandle, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// Answers that are given at once, all to one question.
+/// Answers that are given at once.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Race {
-    /// The question.
-    pub handle: ResumeHandle,
-    /// The answers.
-    pub answers: Vec<String>,
+    /// The answers, each with its question.
+    pub answers: Vec<(ResumeHandle, String)>,
     /// When to start, in milliseconds of the machine's clock, so that processes start together.
     pub at: Timestamp,
 }

@@ -6,11 +6,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
 
 mod chain;
+mod crowd;
 mod elsewhere;
 mod memory;
 mod pause;
 mod pool;
 mod race;
+mod racers;
 mod sweep;
 mod verdict;
 mod world;
@@ -25,7 +27,8 @@ const LIMIT: Duration = Duration::from_mins(5);
 
 fn main() -> ExitCode {
     let is_memory_lane = std::env::var("KORTYX_TEST_STORE").is_ok_and(|store| store == "memory");
-    let on_a_file = [sweep::trials(), chain::trials(), race::trials(), pool::trials(), pause::trials()];
+    let on_a_file =
+        [sweep::trials(), chain::trials(), race::trials(), crowd::trials(), pool::trials(), pause::trials()];
     let on_a_file = on_a_file.into_iter().flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
     let trials = memory::trials().into_iter().chain(on_a_file).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

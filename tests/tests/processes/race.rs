@@ -1,28 +1,26 @@
 //! Four processes that answer one question at once, twenty-five times each.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
-use futures_util::future::join_all;
 use kortyx::{
-    Agent, ExecuteOptions,
-    protocol::{ExecutionResult, ResumeHandle, ResumeResponse, RunId, SessionId, json},
-    store::{Clock as _, InterruptQuery, RunStatus, SystemClock},
+    Agent,
+    protocol::{ResumeHandle, ResumeResponse, RunId, json},
+    store::RunStatus,
 };
-use kortyx_tests::driven::{Outcome, Race, SESSION};
+use kortyx_tests::driven::Outcome;
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::{
+    racers::{Racers, begun, open_questions},
     trial,
     verdict::verify_effects,
-    world::{Ended, Process, Start, World, scope, settled},
+    world::{Ended, World, scope, settled},
 };
 
 const PROCESSES: usize = 4;
 const EACH: usize = 25;
 const ALL: usize = PROCESSES * EACH;
-/// How long the processes get to read what they are told before they start together.
-const HEAD_START: Duration = Duration::from_millis(30);
 const CONFLICT: &str = "INTERRUPT_ALREADY_RESOLVED";
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -38,15 +36,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 async fn race(rounds: usize, answer: fn(usize) -> String) {
     let world = World::new();
     let (agent, run_id) = begin(&world, rounds).await;
-    let mut racers = join_all((0..PROCESSES).map(|_| racer(&world, None))).await;
+    let mut racers = Racers::start(&world, PROCESSES, None).await;
     let mut winners = Vec::new();
     for _ in 0..rounds {
         let handle = open(&agent, &run_id).await;
-        let heard = give(&mut racers, &handle, answer).await;
+        let heard = race_for(&mut racers, &handle, answer).await;
         let outcomes: Vec<_> = heard.into_iter().flat_map(Option::unwrap).collect();
         winners.push(judge(&outcomes, answer));
     }
-    join_all(racers.iter_mut().map(Process::end)).await.into_iter().for_each(|ended| assert_eq!(ended, Ended::Well));
+    assert!(racers.end().await.into_iter().all(|ended| ended == Ended::Well));
     verify(&world, &agent, &run_id, &winners).await;
 }
 
@@ -55,9 +53,9 @@ async fn killed_winners() {
     for _ in 0..3 {
         let world = World::new();
         let (agent, run_id) = begin(&world, 1).await;
-        let mut racers = join_all((0..PROCESSES).map(|_| racer(&world, Some("accepted")))).await;
+        let mut racers = Racers::start(&world, PROCESSES, Some("accepted")).await;
         let handle = open(&agent, &run_id).await;
-        let outcomes = give(&mut racers, &handle, |nth| format!("{nth}")).await;
+        let outcomes = race_for(&mut racers, &handle, |nth| format!("{nth}")).await;
         let dead = outcomes.iter().position(Option::is_none).unwrap();
         for (nth, outcomes) in outcomes.iter().enumerate() {
             let refused = |outcome: &Outcome| matches!(outcome, Outcome::Refused { code, .. } if code == CONFLICT);
@@ -66,8 +64,8 @@ async fn killed_winners() {
                 "{outcomes:?}"
             );
         }
-        for (nth, racer) in racers.iter_mut().enumerate() {
-            assert_eq!(racer.end().await, if nth == dead { Ended::Killed } else { Ended::Well });
+        for (nth, ended) in racers.end().await.into_iter().enumerate() {
+            assert_eq!(ended, if nth == dead { Ended::Killed } else { Ended::Well });
         }
 
         let question = agent.store().interrupt(&handle.request_id).await.unwrap().unwrap();
@@ -84,45 +82,30 @@ async fn killed_winners() {
 
 async fn begin(world: &World, rounds: usize) -> (Agent, RunId) {
     let (agent, flows) = world.starter().await;
-    let options = ExecuteOptions::new().session(SessionId::new(SESSION).unwrap());
-    let result = agent.execute(&flows.asking, json!(rounds), options).await.unwrap();
-    let ExecutionResult::Suspended { run_id, .. } = result else { panic!("{result:?}") };
+    let run_id = begun(&agent, &flows.asking, rounds).await;
     (agent, run_id)
 }
 
 /// The run's open question, once there is one.
 async fn open(agent: &Agent, run_id: &RunId) -> ResumeHandle {
     settled(agent, run_id).await;
-    let query = InterruptQuery { run_id: Some(run_id.clone()), limit: 2, ..InterruptQuery::default() };
-    let page = agent.list_interrupts(query).await.unwrap();
-    let [question] = page.interrupts.as_slice() else { panic!("{page:?}") };
-    question.handle().clone()
+    let open = open_questions(agent, run_id).await;
+    let [handle] = open.as_slice() else { panic!("{open:?}") };
+    handle.clone()
 }
 
-async fn racer(world: &World, kill_at: Option<&str>) -> Process {
-    let start = world.driver(0).args(&["race"]);
-    let mut process = world.start(kill_at.into_iter().fold(start, Start::kill_at));
-    assert_eq!(process.hear().await.as_deref(), Some("ready"));
-    process
+/// Has all processes answer the question at once.
+async fn race_for(
+    racers: &mut Racers,
+    handle: &ResumeHandle,
+    answer: impl Fn(usize) -> String,
+) -> Vec<Option<Vec<Outcome>>> {
+    let of_process = |process: usize| (0..EACH).map(|nth| (handle.clone(), answer(process * EACH + nth))).collect();
+    racers.give((0..PROCESSES).map(of_process).collect()).await
 }
 
 fn text_of_process(process: usize) -> Vec<String> {
     (0..EACH).map(|nth| format!("{}", process * EACH + nth)).collect()
-}
-
-/// Has all processes answer at once. What each said; nothing if it died.
-async fn give(
-    racers: &mut [Process],
-    handle: &ResumeHandle,
-    answer: impl Fn(usize) -> String,
-) -> Vec<Option<Vec<Outcome>>> {
-    let at = SystemClock.now().saturating_add(HEAD_START);
-    for (process, racer) in racers.iter_mut().enumerate() {
-        let answers = (0..EACH).map(|nth| answer(process * EACH + nth)).collect();
-        racer.say(&serde_json::to_string(&Race { handle: handle.clone(), answers, at }).unwrap()).await;
-    }
-    let heard = join_all(racers.iter_mut().map(Process::hear)).await;
-    heard.into_iter().map(|line| line.map(|line| serde_json::from_str(&line).unwrap())).collect()
 }
 
 /// One answer was accepted, its repeats got its receipt, every other one is a conflict. Returns the answer.

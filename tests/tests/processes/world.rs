@@ -77,11 +77,11 @@ impl World {
         Agent::builder().store(self.store().await).accept_only().build().await.unwrap()
     }
 
-    /// An agent of this process that has the workflows and recovers nothing.
+    /// An agent of this process that begins runs and recovers none.
     pub(crate) async fn starter(&self) -> (Agent, Flows) {
         let flows = Flows::new(&self.log()).unwrap();
-        let builder = Agent::builder().workflow(&flows.rich).workflow(&flows.child).workflow(&flows.asking);
-        let agent = builder.store(self.store().await).without_worker().build().await.unwrap();
+        let builder = Agent::builder().workflow(&flows.asking).workflow(&flows.crowd).without_worker();
+        let agent = builder.store(self.store().await).build().await.unwrap();
         (agent, flows)
     }
 

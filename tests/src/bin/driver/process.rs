@@ -45,6 +45,7 @@ impl Process {
             .workflow(&flows.rich)
             .workflow(&flows.child)
             .workflow(&flows.asking)
+            .workflow(&flows.crowd)
             .shared_store(store.clone())
             .question_ttl(QUESTION_TTL)
             .lease_ttl(Duration::from_millis(arguments.lease))

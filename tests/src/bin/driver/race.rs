@@ -1,4 +1,4 @@
-//! Many answers to one question.
+//! Many answers at once.
 
 use std::{
     error::Error,
@@ -37,7 +37,7 @@ fn lines() -> mpsc::UnboundedReceiver<String> {
 async fn run(agent: &Agent, race: Race) -> Result<Vec<Outcome>, Box<dyn Error>> {
     let barrier = Arc::new(Barrier::new(race.answers.len()));
     tokio::time::sleep(race.at.since(SystemClock.now())).await;
-    let give = |answer| tokio::spawn(give(agent.clone(), race.handle.clone(), answer, barrier.clone()));
+    let give = |(handle, answer)| tokio::spawn(give(agent.clone(), handle, answer, barrier.clone()));
     let tasks: Vec<_> = race.answers.into_iter().map(give).collect();
     let mut outcomes = Vec::with_capacity(tasks.len());
     for task in tasks {
