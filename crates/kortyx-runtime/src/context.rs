@@ -99,13 +99,16 @@ impl NodeContext {
         hex(&Sha256::digest(text.as_bytes()))
     }
 
-    /// The time, the same in every replay.
+    /// The time, the same in every replay. Within a step it is the time of that moment: the step's result is what counts.
     ///
     /// # Errors
     /// The activation is over.
     pub fn now(&self) -> Result<Timestamp, NodeError> {
         let host_now = self.0.shared.io.host.now();
         let millis = self.0.with(|core| {
+            if core.is_in_step(self.0.activation) {
+                return host_now.as_millis();
+            }
             let at = advance(core.passes.get_mut(&self.0.activation).map(|pass| &mut pass.clock_reads));
             let journal = core.state.activations.get(&self.0.activation).map(|activation| &activation.journal);
             if let Some(recorded) = journal.and_then(|journal| journal.clock.get(at)) {
@@ -118,20 +121,23 @@ impl NodeContext {
         Ok(Timestamp::from_millis(millis))
     }
 
-    /// A random UUID (version 4), the same in every replay.
+    /// A random UUID (version 4), the same in every replay. Within a step it is another one each time the step is tried.
     ///
     /// # Errors
     /// The system's generator fails, or the activation is over.
     pub fn random_id(&self) -> Result<String, NodeError> {
         let bytes = self.0.shared.io.host.random()?;
+        let minted = RunId::from_random(bytes);
         let id = self.0.with(|core| {
+            let id = minted.as_str().trim_start_matches("run-").to_owned();
+            if core.is_in_step(self.0.activation) {
+                return id;
+            }
             let at = advance(core.passes.get_mut(&self.0.activation).map(|pass| &mut pass.random_reads));
             let journal = core.state.activations.get(&self.0.activation).map(|activation| &activation.journal);
             if let Some(recorded) = journal.and_then(|journal| journal.random.get(at)) {
                 return recorded.clone();
             }
-            let minted = RunId::from_random(bytes);
-            let id = minted.as_str().trim_start_matches("run-").to_owned();
             core.emit(Event::Random { activation: self.0.activation, id: id.clone() });
             id
         })?;
@@ -224,9 +230,16 @@ impl<T: Serialize + DeserializeOwned + Clone> StateHandle<T> {
     /// Sets the value.
     ///
     /// # Errors
-    /// It does not serialize, or the activation is over.
+    /// It does not serialize, it is set within a step, which replay does not run again, or the activation is over.
     pub fn set(&self, value: &T) -> Result<(), NodeError> {
         let value = RawJson::of(value)?;
+        if self.pass.with(|core| core.is_in_step(self.pass.activation))? {
+            let text = format!(
+                "the state `{}` is set within a step: return the value from the step and set it after",
+                self.key
+            );
+            return Err(NodeError::message(text));
+        }
         self.pass.with_pass(|pass| {
             let writes = match self.scope {
                 Scope::Node => &mut pass.writes.node,

@@ -403,11 +403,11 @@ impl Execution {
             match status {
                 _ if self.writing.is_some() => {}
                 FrameStatus::Ended(end) => return Poll::Ready(Ok(Turn::Finished(self.ending(end)))),
-                FrameStatus::Waiting => return Poll::Ready(self.suspension()),
-                FrameStatus::Live if self.is_stopped() => {
+                FrameStatus::Waiting if !self.shared.cancel.is_cancelled() => return Poll::Ready(self.suspension()),
+                FrameStatus::Live if !self.grace_over => {}
+                FrameStatus::Waiting | FrameStatus::Live => {
                     return Poll::Ready(Ok(Turn::Finished(self.ended(Outcome::Cancelled))));
                 }
-                FrameStatus::Live => {}
             }
             if !self.poll_storage(cx) {
                 return Poll::Pending;
@@ -415,13 +415,10 @@ impl Execution {
         }
     }
 
-    fn is_stopped(&self) -> bool {
-        self.shared.cancel.is_cancelled() && (self.root.is_idle() || self.grace_over)
-    }
-
     fn poll_cancellation(&mut self, cx: &mut Context<'_>) {
         if self.grace.is_none() && self.cancelled.as_mut().poll(cx).is_ready() {
             self.grace = Some(self.shared.io.host.sleep(self.shared.limits.cancel_grace));
+            self.shared.lock().wake_frames();
         }
         if let Some(grace) = &mut self.grace
             && !self.grace_over

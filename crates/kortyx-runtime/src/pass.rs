@@ -168,7 +168,17 @@ impl PassState {
     }
 
     /// The next use of an id within the activation.
+    ///
+    /// Replay does not run a step that is done, so what a step uses has names of its own.
     pub(crate) fn next_key(&mut self, id: &str) -> CallKey {
+        if let Some(step) = &self.running_step {
+            let id = format!("{}#{}/{id}", step.id, step.occ);
+            return self.count_use(&id);
+        }
+        self.count_use(id)
+    }
+
+    fn count_use(&mut self, id: &str) -> CallKey {
         if let Some((id, count)) = self.counts.get_key_value(id).map(|(id, count)| (id.clone(), *count)) {
             self.counts.insert(id.clone(), count.saturating_add(1));
             return CallKey { id, occ: count };
@@ -353,7 +363,7 @@ impl Call {
                 activation.map(|activation| core.state.place(activation)).unwrap_or_default()
             };
             let state = core.passes.get_mut(&pass.activation)?;
-            if kind != Kind::Step && state.running_step.is_some() {
+            if state.running_step.is_some() {
                 return Some(Known::InStep);
             }
             state.requested.insert(key.clone(), Requested::default());

@@ -94,11 +94,6 @@ impl FrameDriver {
         Self { shared, frame, slots: Vec::new() }
     }
 
-    /// Whether no activation is under way.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.slots.is_empty()
-    }
-
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> FrameStatus {
         self.register(cx.waker());
         for _ in 0..BUDGET {
@@ -121,14 +116,18 @@ impl FrameDriver {
 
     fn status(&self) -> FrameStatus {
         let core = self.shared.lock();
-        if core.halt.is_some() || !self.slots.is_empty() {
+        // A run that was asked to stop waits neither for the next attempt nor for what it does not begin any more.
+        let is_stopping = self.shared.cancel.is_cancelled();
+        let is_idle = self.slots.iter().all(|slot| is_stopping && matches!(slot.work, Work::Delay(_)));
+        if core.halt.is_some() || !is_idle {
             return FrameStatus::Live;
         }
         let mut own = core.state.activations.values().filter(|activation| activation.frame == self.frame).peekable();
         if own.peek().is_none() {
             return FrameStatus::Ended(flow::end_of_frame(&core, &self.shared.registry, self.frame));
         }
-        if own.all(|activation| activation.phase == Phase::Waiting) { FrameStatus::Waiting } else { FrameStatus::Live }
+        let is_waiting = is_stopping || own.all(|activation| activation.phase == Phase::Waiting);
+        if is_waiting { FrameStatus::Waiting } else { FrameStatus::Live }
     }
 
     /// Begins a pass for every activation that has something to do and none yet. A run that was asked to stop begins

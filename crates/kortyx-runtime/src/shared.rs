@@ -157,6 +157,11 @@ impl Core {
         self.counted = self.counted.saturating_add(1);
     }
 
+    /// Whether the step of an activation is being polled: what it does is part of the step, not of the journal.
+    pub(crate) fn is_in_step(&self, activation: u32) -> bool {
+        self.passes.get(&activation).is_some_and(|pass| pass.running_step.is_some())
+    }
+
     /// How many events there were so far.
     pub(crate) fn counted(&self) -> u64 {
         self.counted
@@ -197,9 +202,12 @@ impl Core {
     /// Stops the engine; the first reason counts.
     pub(crate) fn halt_with(&mut self, halt: Halt) {
         self.halt.get_or_insert(halt);
-        for waker in self.frame_wakers.values() {
-            waker.wake_by_ref();
-        }
+        self.wake_frames();
+    }
+
+    /// Makes every live frame look where it stands.
+    pub(crate) fn wake_frames(&self) {
+        self.frame_wakers.values().for_each(Waker::wake_by_ref);
     }
 
     pub(crate) fn take_halt(&mut self) -> Option<EngineError> {

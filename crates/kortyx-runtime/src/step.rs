@@ -47,6 +47,12 @@ impl NodeContext {
         async move {
             let key = key?;
             let (mut call, known) = Call::begin(&pass, key.clone(), Kind::Step, "")?;
+            if known == Known::InStep {
+                return Err(NodeError::message(format!(
+                    "the step `{}` begins within another: make one of them",
+                    key.id
+                )));
+            }
             if known == Known::No {
                 let busy = InFlight::enter(&pass);
                 call.begin_work();

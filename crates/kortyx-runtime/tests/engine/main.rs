@@ -9,6 +9,7 @@
 )]
 
 mod answers;
+mod cancel;
 mod children;
 mod handoff;
 mod limits;
@@ -27,6 +28,7 @@ mod parallel;
 mod replay;
 mod retries;
 mod sample;
+mod state;
 mod support;
 mod suspension;
 mod swallow;
