@@ -1,6 +1,6 @@
 //! Races are decided by the log: replay under any scheduling has the same winners.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use proptest::test_runner::TestCaseError;
 
@@ -10,7 +10,7 @@ use crate::{
     model_node::workflows,
     model_probe::{Probe, respond},
     model_programs::agrees,
-    support::{World, completed},
+    support::completed,
 };
 
 /// How often each run is replayed.
@@ -64,10 +64,13 @@ async fn replays_alike(case: Case) -> Result<(), TestCaseError> {
     let probe = Arc::new(Probe::new(case.seed));
     let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(&case.tape), respond(&probe));
     let output = completed(run.finish(|_| Ok(())).await?);
-    let Some(snapshot) = run.world.stored.lock().unwrap().snapshot.clone() else { return Ok(()) };
-    let entries = run.world.stored.lock().unwrap().entries.clone();
+    let stored = run.world.stored.lock().unwrap().clone();
+    if stored.snapshot.is_none() {
+        return Ok(());
+    }
     for replay in 1..=REPLAYS {
-        restore(&run.world, snapshot.clone(), entries.clone());
+        *run.world.stored.lock().unwrap() = stored.clone();
+        run.world.writes_left.store(u64::MAX, Ordering::SeqCst);
         probe.reseed(replay);
         probe.seen(|seen| seen.crashes += 1);
         let again = completed(run.world.resume().await);
@@ -77,12 +80,4 @@ async fn replays_alike(case: Case) -> Result<(), TestCaseError> {
         }
     }
     Ok(())
-}
-
-/// Storage as it was when the run ended.
-fn restore(world: &World, snapshot: Vec<u8>, entries: Vec<Vec<u8>>) {
-    world.writes_left.store(u64::MAX, std::sync::atomic::Ordering::SeqCst);
-    let mut stored = world.stored.lock().unwrap();
-    stored.snapshot = Some(snapshot);
-    stored.entries = entries;
 }
