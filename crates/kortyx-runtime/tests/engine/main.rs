@@ -11,6 +11,7 @@
 mod answers;
 mod cancel;
 mod children;
+mod code;
 mod handoff;
 mod limits;
 mod model_crashes;
@@ -28,6 +29,7 @@ mod parallel;
 mod replay;
 mod retries;
 mod sample;
+mod snapshots;
 mod state;
 mod support;
 mod suspension;
