@@ -70,8 +70,8 @@ pub enum Event {
         /// The run.
         run_id: RunId,
     },
-    /// The kill switch fired.
-    Killed {
+    /// The kill switch fired: the process dies here, or stands still.
+    Fired {
         /// At which durable point of the process.
         point: u64,
         /// The transition.

@@ -13,6 +13,7 @@ mod pause;
 mod pool;
 mod race;
 mod racers;
+mod stale;
 mod sweep;
 mod verdict;
 mod world;
@@ -27,8 +28,15 @@ const LIMIT: Duration = Duration::from_mins(5);
 
 fn main() -> ExitCode {
     let is_memory_lane = std::env::var("KORTYX_TEST_STORE").is_ok_and(|store| store == "memory");
-    let on_a_file =
-        [sweep::trials(), chain::trials(), race::trials(), crowd::trials(), pool::trials(), pause::trials()];
+    let on_a_file = [
+        sweep::trials(),
+        chain::trials(),
+        race::trials(),
+        crowd::trials(),
+        stale::trials(),
+        pool::trials(),
+        pause::trials(),
+    ];
     let on_a_file = on_a_file.into_iter().flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
     let trials = memory::trials().into_iter().chain(on_a_file).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -140,7 +140,7 @@ fn verify_repeats_by(lines: &[Line], is_excuse: impl Fn(&[Line]) -> bool) {
         let Event::Effect { key, name, .. } = &line.event else { continue };
         if let Some(before) = last.insert(key, now) {
             let between = &lines[before + 1..now];
-            let kill = between.iter().position(|line| matches!(line.event, Event::Killed { .. }));
+            let kill = between.iter().position(|line| matches!(line.event, Event::Fired { .. }));
             assert!(kill.is_some_and(|kill| is_excuse(&between[..kill])), "`{name}` was repeated: {lines:#?}");
         }
     }

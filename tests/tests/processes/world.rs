@@ -15,6 +15,7 @@ use kortyx::{
     store::{RunRecord, RunStatus, Scope},
 };
 use kortyx_tests::driven::{Flows, Line, Log, SESSION};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -158,6 +159,12 @@ impl Process {
             panic!("a process ended before it was killed: {status}\n{}", self.errors());
         }
         self.child.kill().await.unwrap();
+    }
+
+    /// Has it go on after it stopped itself.
+    pub(crate) fn go_on(&self) {
+        let pid = i32::try_from(self.child.id().unwrap()).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
     }
 
     fn judged(&self, status: ExitStatus) -> Ended {

@@ -5,7 +5,7 @@ use std::{error::Error, time::Duration};
 use clap::ValueEnum;
 use kortyx::{
     ExecuteOptions, Interrupt,
-    protocol::{ExecutionResult, RunId},
+    protocol::RunId,
     store::{InterruptQuery, RunStatus},
 };
 use kortyx_tests::driven::Event;
@@ -63,10 +63,7 @@ async fn begin(process: &Process) -> Result<RunId, Box<dyn Error>> {
         let token = Some(question.resume.token.clone());
         process.log.append(Event::Announced { request_id: question.request_id.clone(), token })?;
     }
-    match result {
-        ExecutionResult::Suspended { run_id, .. } => Ok(run_id),
-        other => Err(format!("the run does not wait: {other:?}").into()),
-    }
+    Ok(result.run_id().clone())
 }
 
 async fn answer(process: &Process, run_id: &RunId, answering: Answering) -> Result<(), Box<dyn Error>> {

@@ -1,6 +1,9 @@
 //! The kill switch.
 
-use std::env::{self, VarError};
+use std::{
+    env::{self, VarError},
+    time::Duration,
+};
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -18,6 +21,8 @@ pub(crate) enum Kill {
     After(u64),
     /// When an answer was accepted and nobody knows.
     Accepted,
+    /// When everything is ready for this durable point; but it only stands still, and goes on when it is told to.
+    Stop(u64),
 }
 
 impl Kill {
@@ -25,9 +30,8 @@ impl Kill {
     pub(crate) fn from_env() -> Result<Self, String> {
         match env::var(VARIABLE) {
             Err(VarError::NotPresent) => Ok(Self::Never),
-            Ok(text) => {
-                Self::parse(&text).ok_or_else(|| format!("{VARIABLE} is `{text}`: use before:N, after:N or accepted"))
-            }
+            Ok(text) => Self::parse(&text)
+                .ok_or_else(|| format!("{VARIABLE} is `{text}`: use before:N, after:N, stop:N or accepted")),
             Err(error) => Err(format!("{VARIABLE}: {error}")),
         }
     }
@@ -36,6 +40,7 @@ impl Kill {
         match text.split_once(':') {
             Some(("before", point)) => point.parse().ok().map(Self::Before),
             Some(("after", point)) => point.parse().ok().map(Self::After),
+            Some(("stop", point)) => point.parse().ok().map(Self::Stop),
             None if text == "accepted" => Some(Self::Accepted),
             _ => None,
         }
@@ -51,4 +56,13 @@ pub(crate) async fn die() -> ! {
     loop {
         std::future::pending::<()>().await;
     }
+}
+
+/// Stops this process until somebody sends it `SIGCONT`.
+pub(crate) fn stand_still() {
+    if let Err(error) = kill_process(getpid(), Signal::STOP) {
+        eprintln!("cannot stop myself: {error}");
+    }
+    // The signal reaches one thread after the other: nothing must begin meanwhile.
+    std::thread::sleep(Duration::from_millis(100));
 }

@@ -16,7 +16,7 @@ use crate::process::Process;
 /// Drives the workflows of `kortyx_tests::driven`.
 ///
 /// With `KORTYX_KILL_AT=before:N` or `after:N` it kills itself just before or just after its Nth durable point, with
-/// `accepted` once an answer that it gave was accepted.
+/// `accepted` once an answer that it gave was accepted; with `stop:N` it stands still just before its Nth durable point.
 #[derive(Parser)]
 struct Arguments {
     /// The SQLite file
@@ -42,6 +42,9 @@ enum Task {
         /// Who answers its questions
         #[arg(long, value_enum, default_value_t = finish::Answering::OneByOne)]
         answering: finish::Answering,
+        /// It recovers no runs
+        #[arg(long)]
+        without_worker: bool,
     },
     /// Gives the answers that it reads, each line of them at once, and says what became of them
     Race,
@@ -73,10 +76,10 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
-    let worker = !matches!(arguments.task, Task::Race);
+    let worker = !matches!(arguments.task, Task::Race | Task::Finish { without_worker: true, .. });
     let process = Process::start(&arguments, worker).await?;
     match arguments.task {
-        Task::Finish { answering } => finish::finish(&process, answering).await?,
+        Task::Finish { answering, .. } => finish::finish(&process, answering).await?,
         Task::Race => race::race(&process).await?,
         Task::Pool { own, of, runs } => pool::pool(&process, own, of, runs).await?,
         Task::Serve => process::input_ended().await,

@@ -11,7 +11,9 @@ use std::{
 };
 
 use kortyx::{
-    Agent, Answer, Fact, Interrupt, OrchestratorError, TelemetrySink, WorkerConfig,
+    Agent, Answer, Fact, Interrupt, OrchestratorError,
+    RefusalReason::AlreadyResolved,
+    TelemetrySink, WorkerConfig,
     protocol::{RunId, SessionId, Timestamp},
     sqlite::{SqliteConfig, SqliteStore},
     store::{Clock, Scope, Store, SystemClock},
@@ -68,7 +70,8 @@ impl Process {
         })
     }
 
-    /// Answers questions of one run, each with a text of its own, and tells the log once that is accepted.
+    /// Answers questions of one run, each with a text of its own, and tells the log once that is accepted. That another
+    /// process was faster is no failure.
     pub(crate) async fn answer(&self, questions: &[Interrupt]) -> Result<(), OrchestratorError> {
         let respond = |question: &Interrupt| {
             let id = question.input.id.as_deref().unwrap_or_default();
@@ -78,7 +81,12 @@ impl Process {
         let responses: Vec<_> = questions.iter().map(respond).collect();
         let answer =
             |(question, response): (&Interrupt, &_)| Answer::with_handle(question.handle(), Clone::clone(response));
-        let acceptance = self.agent.submit(questions.iter().zip(&responses).map(answer).collect()).await?;
+        let acceptance = match self.agent.submit(questions.iter().zip(&responses).map(answer).collect()).await {
+            Err(OrchestratorError::Refused(refused)) if refused.iter().all(|it| it.reason == AlreadyResolved) => {
+                return Ok(());
+            }
+            acceptance => acceptance?,
+        };
         for (receipt, answer) in acceptance.receipts.into_iter().zip(responses) {
             let told = self.log.append(Event::Accepted { request_id: receipt.request_id, seq: receipt.seq, answer });
             told.map_err(|error| OrchestratorError::InvalidRequest(format!("the log cannot be written: {error}")))?;

@@ -18,7 +18,7 @@ use kortyx::{
 };
 use kortyx_tests::driven::{Event, Log, number};
 
-use crate::kill::{Kill, die};
+use crate::kill::{Kill, die, stand_still};
 
 /// A store that counts the durable points that this process passes.
 ///
@@ -52,6 +52,10 @@ impl Switched {
         if self.kill == Kill::Before(point) {
             self.fire(point, transition).await?;
         }
+        if self.kill == Kill::Stop(point) {
+            self.tell([Event::Fired { point, transition: transition.into() }])?;
+            stand_still();
+        }
         let outcome = work.await?;
         self.tell(told(&outcome))?;
         if self.kill == Kill::After(point) {
@@ -62,7 +66,7 @@ impl Switched {
 
     /// Passes a durable point if something changed.
     async fn point_if(&self, transition: &str, has_changed: bool) -> Result<(), StoreError> {
-        if !has_changed || matches!(self.kill, Kill::Before(_)) {
+        if !has_changed || matches!(self.kill, Kill::Before(_) | Kill::Stop(_)) {
             return Ok(());
         }
         let point = self.points.fetch_add(1, Ordering::Relaxed) + 1;
@@ -70,7 +74,7 @@ impl Switched {
     }
 
     async fn fire(&self, point: u64, transition: &str) -> Result<(), StoreError> {
-        self.tell([Event::Killed { point, transition: transition.into() }])?;
+        self.tell([Event::Fired { point, transition: transition.into() }])?;
         die().await
     }
 
