@@ -36,12 +36,16 @@ pub(crate) async fn finish(process: &Process, answering: Answering) -> Result<()
         let scope = Process::scope()?;
         let run = process.agent.get_run(&run_id, &scope).await?.ok_or("the run is gone")?;
         match run.status {
-            RunStatus::Suspended if answering != Answering::Elsewhere => answer(process, &run_id, answering).await?,
+            RunStatus::Suspended if answers(process, answering) => answer(process, &run_id, answering).await?,
             RunStatus::Parked => return Err(format!("the run is set aside: {:?}", run.failure).into()),
             status if status.is_terminal() => return Ok(()),
             _ => tokio::time::sleep(LOOK).await,
         }
     }
+}
+
+fn answers(process: &Process, answering: Answering) -> bool {
+    answering != Answering::Elsewhere && !process.has_stood_still()
 }
 
 /// The run of the log that storage knows.

@@ -99,6 +99,11 @@ impl Process {
         Ok(self.store.run(run_id).await?.is_some())
     }
 
+    /// Whether the process stood still and was told to go on. It begins nothing from then on.
+    pub(crate) fn has_stood_still(&self) -> bool {
+        self.store.has_stood_still()
+    }
+
     /// Tells the log that the process ends by itself.
     pub(crate) fn end(&self) -> Result<(), Box<dyn Error>> {
         Ok(self.log.append(Event::Ended { points: self.store.points() })?)

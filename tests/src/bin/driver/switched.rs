@@ -41,6 +41,11 @@ impl Switched {
         self.points.load(Ordering::Relaxed)
     }
 
+    /// Whether the process stood still and was told to go on.
+    pub(crate) fn has_stood_still(&self) -> bool {
+        matches!(self.kill, Kill::Stop(point) if point <= self.points())
+    }
+
     /// Passes a durable point; the log hears of what is known before the switch may fire.
     async fn point<T>(
         &self,
