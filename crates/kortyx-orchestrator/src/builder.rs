@@ -250,7 +250,7 @@ async fn open(source: Source, settings: &mut Settings) -> Result<(Arc<dyn Store>
     }
 }
 
-#[expect(clippy::unused_async, reason = "adapters connect")]
+#[cfg_attr(not(feature = "sqlite"), expect(clippy::unused_async, reason = "adapters connect"))]
 async fn connect(selected: Selected) -> Result<Arc<dyn Store>, BuildError> {
     match selected {
         #[cfg(feature = "memory")]
