@@ -107,9 +107,9 @@ impl Inner {
 
     /// Fresh ids.
     pub(crate) fn new_run(session_id: Option<SessionId>) -> Result<RunInfo, OrchestratorError> {
-        let run_id = RunId::from_random(random().map_err(|_| OrchestratorError::Random)?);
-        let session_id = session_id.map_or_else(new_session, Ok)?;
-        Ok(RunInfo { run_id, session_id })
+        let [run, session]: [[u8; 16]; 2] = halves(random().map_err(|_| OrchestratorError::Random)?);
+        let session_id = session_id.unwrap_or_else(|| SessionId::from_random(session));
+        Ok(RunInfo { run_id: RunId::from_random(run), session_id })
     }
 
     /// The workflow with this id.
@@ -133,6 +133,14 @@ impl Inner {
         let (id, version) = (definition.id(), definition.version());
         Err(OrchestratorError::UnknownWorkflow(format!("`{id}` version `{version}` with these nodes and edges")))
     }
+}
+
+fn halves(bytes: [u8; 32]) -> [[u8; 16]; 2] {
+    let mut halves = [[0; 16]; 2];
+    for (half, bytes) in halves.iter_mut().zip(bytes.chunks_exact(16)) {
+        half.copy_from_slice(bytes);
+    }
+    halves
 }
 
 pub(crate) fn new_session() -> Result<SessionId, OrchestratorError> {

@@ -5,7 +5,9 @@ use std::{sync::Arc, task::Poll};
 use bytes::Bytes;
 use kortyx_contracts::Question;
 use kortyx_protocol::{Failure, FailureCode, RequestId};
-use kortyx_runtime::{Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, Suspension, Turn};
+use kortyx_runtime::{
+    Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, Suspension, Turn, workflow::DefinitionPin,
+};
 use kortyx_store::{
     AnswerRecord, AskKey, Finish, Finished, InterruptRecord, RunStatus, StoreError, StoreErrorKind, Suspend, Suspended,
     TerminalStatus, WorkflowPin,
@@ -81,9 +83,17 @@ impl Drive {
         })
     }
 
+    /// Notes the definition that the run is bound to, which a handoff changes.
+    fn bind(&mut self, to: &DefinitionPin) {
+        let DefinitionPin { id, version, fingerprint } = to;
+        if self.pin.fingerprint != **fingerprint || self.pin.version != **version || self.pin.id != **id {
+            self.pin = pin(to);
+        }
+    }
+
     async fn suspend(&mut self, suspension: Suspension) -> Next {
         let live = self.live.clone();
-        self.pin = pin(&suspension.workflow);
+        self.bind(&suspension.workflow);
         let (publish, asked) = publish::minted(&suspension.publish, live.agent.settings.question_ttl)?;
         let request = Suspend {
             run: live.run_ref(),
@@ -124,7 +134,7 @@ impl Drive {
     }
 
     async fn finish(&mut self, ending: Ending) -> Next {
-        self.pin = pin(&ending.workflow);
+        self.bind(&ending.workflow);
         let state = match ending.outcome {
             Outcome::Completed(data) => State::Completed(End { data, text: self.live.said() }),
             Outcome::Failed(failure) => State::Failed(failure),
