@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use kortyx::{
-    OrchestratorError, RefusalReason,
+    Agent, OrchestratorError, RefusalReason,
     protocol::{ExecutionResult, Failure, FailureCode, InterruptChunk, PendingQuestion, ResumeHandle, StreamChunk},
+    store::{RunStatus, Scope},
 };
 use serde_json::Value;
 
@@ -86,6 +87,15 @@ pub fn text_of(chunks: &[StreamChunk]) -> String {
         _ => None,
     });
     said.collect()
+}
+
+/// Waits until a run has ended like this.
+pub async fn ends(agent: &Agent, run: &ResumeHandle, status: RunStatus) {
+    let scope = Scope::session(run.session_id.clone());
+    eventually("the run ends", || async {
+        agent.get_run(&run.run_id, &scope).await.unwrap().is_some_and(|view| view.status == status)
+    })
+    .await;
 }
 
 /// Waits until a condition is true; what never comes true fails the test.

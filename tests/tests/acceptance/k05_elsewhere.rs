@@ -5,7 +5,7 @@ use kortyx::{
     protocol::{ChatMessage, ResumeHandle, ResumeMeta, ResumeResponse, json as wire},
     store::{InterruptQuery, RunStatus, Scope},
 };
-use kortyx_tests::{Counter, World, approve_or_decline, data, eventually, handle, kinds, one_node, only, with};
+use kortyx_tests::{Counter, World, approve_or_decline, data, ends, handle, kinds, one_node, only, with};
 use serde_json::{Value, json};
 
 fn asking() -> Workflow {
@@ -55,7 +55,7 @@ impl Way {
             Self::Submit => {
                 let accepted = agent.submit(vec![Answer::with_handle(gate, response)]).await.unwrap();
                 assert_eq!((accepted.receipts.len(), accepted.is_duplicate), (1, false));
-                eventually("the run ends", || async { agent.driven_runs() == 0 }).await;
+                ends(agent, gate, RunStatus::Completed).await;
                 "completed"
             }
             Self::Chat => {

@@ -6,9 +6,11 @@ use futures_util::{FutureExt as _, future::join_all};
 use kortyx::{
     Answer, ChatOptions, ExecuteOptions, NodeError, NodeOutput, OrchestratorError, RefusalReason, Text, Workflow,
     protocol::{ChatMessage, FailureCode, ResumeHandle, ResumeMeta, ResumeResponse, StreamChunk},
-    store::Scope,
+    store::{RunStatus, Scope},
 };
-use kortyx_tests::{Counter, Op, Process, When, World, code, data, eventually, kinds, one_node, only, reason, with};
+use kortyx_tests::{
+    Counter, Op, Process, When, World, code, data, ends, eventually, kinds, one_node, only, reason, with,
+};
 use serde_json::json;
 use tokio::{join, sync::Semaphore, task::yield_now};
 
@@ -87,7 +89,7 @@ async fn b094_an_answer_takes_effect_although_its_process_died_right_after_accep
 
     world.advance(Duration::from_secs(31));
     assert_eq!(other.worker().pass().await.unwrap().recovered, 1);
-    eventually("the run ends", || async { other.driven_runs() == 0 }).await;
+    ends(&other, &gate, RunStatus::Completed).await;
     let result = other.resume(&gate, ResumeResponse::text("the winner's")).await.unwrap();
     assert_eq!((data(result)["answer"].as_str(), done.count()), (Some("the winner's"), 1));
 }
@@ -212,7 +214,7 @@ async fn b096_a_driver_whose_lease_was_taken_over_writes_nothing() {
         eventually("the first driver works", || async { entered.count() == 1 }).await;
         world.advance(Duration::from_secs(31));
         assert_eq!(fresh.worker().pass().await.unwrap().recovered, 1);
-        eventually("the second driver ends", || async { fresh.driven_runs() == 0 }).await;
+        eventually("the second driver ends", || async { entered.count() == 2 && fresh.driven_runs() == 0 }).await;
         gate.add_permits(1);
     };
     let (result, ()) = join!(stale.execute(&workflow, json!({}), ExecuteOptions::new()), take_over);

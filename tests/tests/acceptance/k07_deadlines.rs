@@ -3,13 +3,13 @@
 use std::{ffi::OsString, sync::Arc, time::Duration};
 
 use kortyx::{
-    Agent, AgentBuilder, AskExt, ExecuteOptions, Fact, NodeError, NodeOutput, RefusalReason, Text, Workflow,
+    Agent, AgentBuilder, AskExt, ExecuteOptions, NodeError, NodeOutput, Text, Workflow,
     protocol::{FailureCode, ResumeResponse, SessionId, Timestamp},
     runtime::Limits,
     store::{InterruptQuery, RunStatus, Scope},
 };
 use kortyx_tests::{
-    Counter, Facts, Op, When, World, approve_or_decline, code, data, eventually, failure, one_node, only, reason, with,
+    Counter, Op, When, World, approve_or_decline, code, data, eventually, failure, one_node, only, with,
 };
 use serde_json::json;
 use tokio::sync::Semaphore;
@@ -180,30 +180,4 @@ async fn b108_a_deadline_stays_where_it_was_over_every_crash_and_recovery() {
         run.data.is_some_and(|data| data.get().contains("decline"))
     })
     .await;
-}
-
-#[tokio::test]
-async fn b171_a_timeout_that_the_author_dealt_with_is_no_failure() {
-    let world = World::new();
-    let facts = Facts::new();
-    let workflow = one_node("default", |ctx| async move {
-        let ask = approve_or_decline("Go on?").expires_in(Duration::from_secs(10)).default_on_expiry("decline");
-        Ok(NodeOutput::new().data("answer", &ctx.interrupt("ask", ask).await?))
-    });
-    let agent = world.builder().await.workflow(&workflow).telemetry(facts.clone()).build().await.unwrap();
-    let paused = agent.execute(&workflow, json!({}), ExecuteOptions::new()).await.unwrap();
-    world.advance(Duration::from_secs(10));
-    let pass = agent.worker().pass().await.unwrap();
-    assert_eq!((pass.expired, pass.defaulted, pass.ended), (1, 1, 0));
-    eventually("the run ends", || async { agent.driven_runs() == 0 }).await;
-
-    let gate = only(&paused).resume;
-    let run = agent.get_run(&gate.run_id, &Scope::session(gate.session_id.clone())).await.unwrap().unwrap();
-    assert_eq!(run.data.unwrap().to_value().unwrap()["answer"], "decline");
-    let late = agent.resume(&gate, ResumeResponse::select(["approve"])).await;
-    assert_eq!(reason(late), RefusalReason::Expired);
-    let completed = |fact: &Fact| matches!(fact, Fact::RunFinished { status: RunStatus::Completed, .. });
-    let by_default = |fact: &Fact| matches!(fact, Fact::InterruptExpired { by_default: true, .. });
-    let ended_badly = |fact: &Fact| matches!(fact, Fact::RunFinished { status, .. } if *status != RunStatus::Completed);
-    assert_eq!((facts.count(completed), facts.count(by_default), facts.count(ended_badly)), (1, 1, 0));
 }

@@ -38,7 +38,6 @@ async fn b113_to_another_tenant_a_run_and_its_questions_do_not_exist_for_any_ver
     let agent = world.agent(&asking()).await;
     let gate = of_tenant_a(&agent).await;
     let never_issued = RequestId::new("human-00000000-0000-4000-8000-000000000000").unwrap();
-    let response = ResumeResponse::text("mine");
     let foreign = [
         tenant("b"),
         tenant("a").with("role", Scalar::Text("admin".into())),
@@ -54,7 +53,10 @@ async fn b113_to_another_tenant_a_run_and_its_questions_do_not_exist_for_any_ver
             assert!(agent.list_interrupts(query).await.unwrap().interrupts.is_empty());
         }
         // What exists elsewhere and what does not exist at all are told apart by nothing.
-        for id in [&gate.request_id, &never_issued] {
+        for (id, response) in [&gate.request_id, &never_issued].into_iter().flat_map(|id| {
+            // A fitting answer, and one whose faults would tell what was asked.
+            [ResumeResponse::text("mine"), ResumeResponse::text(""), ResumeResponse::select(["x"])].map(|it| (id, it))
+        }) {
             let refused = agent.answer(id, scope.clone(), response.clone(), Some("mallory".into())).await;
             assert_eq!(reason(refused), RefusalReason::Unknown);
             let refused = agent.answer_batch([(id.clone(), response.clone())], scope.clone(), None).await;

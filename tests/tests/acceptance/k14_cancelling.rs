@@ -3,14 +3,18 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use kortyx::{
-    Agent, ChatOptions, ExecuteOptions, Fact, NodeError, NodeOutput, RefusalReason, Text, Workflow,
+    Agent, AskExt, ChatOptions, ExecuteOptions, Fact, NodeError, NodeOutput, RefusalReason, Text, Workflow,
     protocol::{ChatMessage, ExecutionResult, FailureCode, ResumeResponse, SessionId},
     runtime::Limits,
     store::{CancelOutcome, CancelTarget, InterruptQuery, InterruptStatus, RunStatus, Scope},
 };
-use kortyx_tests::{Counter, Facts, Op, When, World, eventually, handle, kinds, one_node, reason, with};
+use kortyx_tests::{
+    Counter, Facts, Heard, Op, When, World, approve_or_decline, ends, eventually, handle, kinds, one_node, only,
+    reason, with,
+};
 use serde_json::json;
 use tokio::{join, sync::Semaphore};
+use tracing::{Level, subscriber::set_default};
 
 fn session(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
@@ -187,4 +191,32 @@ async fn b169_a_cancelled_answer_ends_the_run_and_its_other_questions() {
     assert_eq!(reason(agent.resume(&handle(&paused, "b"), ResumeResponse::text("x")).await), RefusalReason::Cancelled);
     let next = ExecuteOptions::new().session(paused.session_id().clone());
     assert_eq!(agent.execute(&asking(), json!({}), next).await.unwrap().interrupts().len(), 2);
+}
+
+#[tokio::test]
+async fn b171_a_timeout_that_the_author_dealt_with_is_no_failure() {
+    let world = World::new();
+    let (facts, heard) = (Facts::new(), Heard::default());
+    let workflow = one_node("default", |ctx| async move {
+        let ask = approve_or_decline("Go on?").expires_in(Duration::from_secs(10)).default_on_expiry("decline");
+        Ok(NodeOutput::new().data("answer", &ctx.interrupt("ask", ask).await?))
+    });
+    let agent = world.builder().await.workflow(&workflow).telemetry(facts.clone()).build().await.unwrap();
+    let paused = agent.execute(&workflow, json!({}), ExecuteOptions::new()).await.unwrap();
+    world.advance(Duration::from_secs(10));
+    let listening = set_default(heard.clone());
+    let pass = agent.worker().pass().await.unwrap();
+    assert_eq!((pass.expired, pass.defaulted, pass.ended), (1, 1, 0));
+    let gate = only(&paused).resume;
+    ends(&agent, &gate, RunStatus::Completed).await;
+    drop(listening);
+    assert_eq!((heard.at(Level::ERROR), heard.at(Level::WARN)), (Vec::new(), Vec::new()));
+    let run = agent.get_run(&gate.run_id, &Scope::session(gate.session_id.clone())).await.unwrap().unwrap();
+    assert_eq!(run.data.unwrap().to_value().unwrap()["answer"], "decline");
+    let late = agent.resume(&gate, ResumeResponse::select(["approve"])).await;
+    assert_eq!(reason(late), RefusalReason::Expired);
+    let completed = |fact: &Fact| matches!(fact, Fact::RunFinished { status: RunStatus::Completed, .. });
+    let by_default = |fact: &Fact| matches!(fact, Fact::InterruptExpired { by_default: true, .. });
+    let ended_badly = |fact: &Fact| matches!(fact, Fact::RunFinished { status, .. } if *status != RunStatus::Completed);
+    assert_eq!((facts.count(completed), facts.count(by_default), facts.count(ended_badly)), (1, 1, 0));
 }

@@ -1,59 +1,11 @@
 //! K15 and K17: a pause is armed whatever is configured, and is no error in anybody's eyes.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use kortyx::{Agent, ExecuteOptions, NodeError, NodeOptions, NodeOutput, Retry, Workflow, protocol::ResumeResponse};
-use kortyx_tests::{Counter, World, approve_or_decline, data, one_node, only, with};
+use kortyx_tests::{Counter, Heard, World, approve_or_decline, data, one_node, only, with};
 use serde_json::json;
-use tracing::{Event, Level, Metadata, Subscriber, field, span, subscriber::set_default};
-
-/// Keeps what tracing is told, level by level.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<(Level, String)>>>);
-
-impl Heard {
-    fn at(&self, level: Level) -> Vec<String> {
-        let heard = self.0.lock().unwrap();
-        heard.iter().filter(|(heard, _)| *heard == level).map(|(_, text)| text.clone()).collect()
-    }
-}
-
-struct Words<'a>(&'a mut String);
-
-impl field::Visit for Words<'_> {
-    fn record_debug(&mut self, field: &field::Field, value: &dyn fmt::Debug) {
-        use fmt::Write as _;
-        let _ = write!(self.0, "{}={value:?} ", field.name());
-    }
-}
-
-impl Subscriber for Heard {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target().starts_with("kortyx")
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = String::new();
-        event.record(&mut Words(&mut text));
-        self.0.lock().unwrap().push((*event.metadata().level(), text));
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
+use tracing::{Level, subscriber::set_default};
 
 /// A gate before an action.
 fn gated(acts: &Counter) -> Workflow {
