@@ -1,6 +1,6 @@
 //! A tiny language of node bodies: everything that a node can do around a pause, in any combination.
 
-use std::fmt;
+use std::{fmt, ops::RangeInclusive};
 
 use proptest::{collection::vec, prelude::*};
 
@@ -20,7 +20,7 @@ pub(crate) enum Op {
     Select(How, Vec<Program>),
     Loop(u8, Program),
     /// Calls one of the children with a higher number than the caller.
-    Call(u8),
+    Call(Id, u8),
     /// Counts one up in the state of the node or of the workflow.
     Count(Scope),
     Now,
@@ -62,8 +62,10 @@ pub(crate) enum Scope {
 /// Programs with all that happens to them.
 #[derive(Clone)]
 pub(crate) struct Case {
-    /// The root's node, then the children's.
+    /// The root's nodes, then the children's.
     pub(crate) programs: Vec<Program>,
+    /// How many nodes the root has. They run at once.
+    pub(crate) roots: usize,
     /// What the people and the processes do; all zeros is the quiet life.
     pub(crate) tape: Vec<u8>,
     /// Where the world and the nodes wait, and who acts meanwhile. Zero: nowhere and nobody.
@@ -75,7 +77,10 @@ pub(crate) struct Case {
 /// On one line, whatever the format: failing cases are read by people.
 impl fmt::Debug for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&format!("seed {}, tape {:?}, programs {:?}", self.seed, self.tape, self.programs))
+        f.write_str(&format!(
+            "seed {}, tape {:?}, roots {}, programs {:?}",
+            self.seed, self.tape, self.roots, self.programs
+        ))
     }
 }
 
@@ -84,7 +89,7 @@ impl fmt::Debug for Case {
 pub(crate) struct Place {
     /// The program's number.
     pub(crate) level: usize,
-    /// Where the activation was called; empty for the root.
+    /// Where the activation was called.
     pub(crate) root: String,
     /// The place in the text of the program.
     fixed: String,
@@ -93,8 +98,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn root() -> Self {
-        Self::called(0, "")
+    /// The beginning of a node of the root.
+    pub(crate) fn root(level: usize) -> Self {
+        Self::called(level, &format!("root{level}"))
     }
 
     /// The beginning of a child.
@@ -123,8 +129,9 @@ impl Place {
 impl Case {
     /// The program that a call here runs; `None`: there is none, the call does nothing.
     pub(crate) fn callee(&self, place: &Place, number: u8) -> Option<usize> {
-        let below = self.programs.len() - 1 - place.level;
-        (below > 0).then(|| place.level + 1 + usize::from(number) % below)
+        let first = self.roots.max(place.level + 1);
+        let below = self.programs.len() - first;
+        (below > 0).then(|| first + usize::from(number) % below)
     }
 
     /// The case with nodes whose own code dawdles. Their branches then come to their calls in any order, so nothing may
@@ -137,13 +144,13 @@ impl Case {
 
     /// Whether no two things of it happen at once.
     pub(crate) fn is_sequential(&self) -> bool {
-        self.programs.iter().all(|program| program.iter().all(is_sequential))
+        self.roots == 1 && self.programs.iter().all(|program| program.iter().all(is_sequential))
     }
 }
 
 fn make_steady(op: &mut Op) {
     match op {
-        Op::Step(id, _) | Op::Ask(id) => *id = Id::Own,
+        Op::Step(id, _) | Op::Ask(id) | Op::Call(id, _) => *id = Id::Own,
         Op::Now | Op::Random => *op = Op::Ask(Id::Own),
         Op::Join(_, branches) => branches.iter_mut().flatten().for_each(make_steady),
         Op::Select(_, branches) => {
@@ -153,7 +160,7 @@ fn make_steady(op: &mut Op) {
             }
         }
         Op::Loop(_, body) => body.iter_mut().for_each(make_steady),
-        Op::Text(_) | Op::Group(_) | Op::Count(_) | Op::Call(_) => {}
+        Op::Text(_) | Op::Group(_) | Op::Count(_) => {}
     }
 }
 
@@ -165,16 +172,13 @@ fn is_sequential(op: &Op) -> bool {
     }
 }
 
-/// Random cases. `calls`: how many children there are.
-pub(crate) fn cases(calls: usize) -> impl Strategy<Value = Case> {
+/// Random cases with so many nodes of the root and so many children.
+pub(crate) fn cases(roots: RangeInclusive<usize>, children: usize) -> impl Strategy<Value = Case> {
     let tape = prop_oneof![vec(any::<u8>(), 0..40), Just(Vec::new())];
     let seed = prop_oneof![3 => any::<u64>(), 1 => Just(0)];
-    (vec(program(), 1..=calls + 1), tape, seed).prop_map(|(programs, tape, seed)| Case {
-        programs,
-        tape,
-        seed,
-        dawdles: false,
-    })
+    let programs = roots.prop_flat_map(move |roots| (Just(roots), vec(program(), roots..=roots + children)));
+    let case = |((roots, programs), tape, seed)| Case { programs, roots, tape, seed, dawdles: false };
+    (programs, tape, seed).prop_map(case)
 }
 
 fn program() -> impl Strategy<Value = Program> {
@@ -198,7 +202,7 @@ fn leaf() -> impl Strategy<Value = Op> {
         5 => id().prop_map(Op::Ask),
         2 => (0..3u8).prop_map(Op::Text),
         1 => (2..=3u8).prop_map(Op::Group),
-        2 => any::<u8>().prop_map(Op::Call),
+        2 => (id(), any::<u8>()).prop_map(|(id, child)| Op::Call(id, child)),
         1 => prop_oneof![Just(Scope::Node), Just(Scope::Workflow)].prop_map(Op::Count),
         1 => Just(Op::Now),
         1 => Just(Op::Random),

@@ -20,18 +20,32 @@ type Ran<T> = Result<T, NodeError>;
 
 /// The workflows of a case: the root first.
 pub(crate) fn workflows(case: &Arc<Case>, probe: &Arc<Probe>) -> Vec<Workflow> {
-    let mut workflows: Vec<Workflow> = Vec::new();
-    for level in (0..case.programs.len()).rev() {
-        let (case, probe) = (case.clone(), probe.clone());
-        let children: Arc<[Workflow]> = workflows.iter().rev().cloned().collect();
-        let node = move |ctx: NodeContext| {
-            let env = Env { case: case.clone(), probe: probe.clone(), children: children.clone(), ctx };
-            async move { env.node(level).await }
-        };
-        workflows.push(Workflow::builder(format!("level{level}")).node("work", node).build().unwrap());
+    let mut children: Vec<Workflow> = Vec::new();
+    for level in (case.roots..case.programs.len()).rev() {
+        let builder = Workflow::builder(format!("level{level}")).node("work", node(case, probe, &children, level));
+        children.insert(0, builder.build().unwrap());
     }
-    workflows.reverse();
-    workflows
+    let mut root = Workflow::builder("root").node("begin", |_| async { Ok(NodeOutput::new()) });
+    for level in 0..case.roots {
+        let name = format!("work{level}");
+        root = root.node(name.clone(), node(case, probe, &children, level)).edge("begin", name);
+    }
+    children.insert(0, root.build().unwrap());
+    children
+}
+
+/// A node that runs the program of a level. `children`: those that it may call, by ascending level.
+fn node(
+    case: &Arc<Case>,
+    probe: &Arc<Probe>,
+    children: &[Workflow],
+    level: usize,
+) -> impl Fn(NodeContext) -> BoxFuture<'static, NodeResult> + Send + Sync + use<> {
+    let (case, probe, children) = (case.clone(), probe.clone(), Arc::from(children));
+    move |ctx| {
+        let env = Env { case: case.clone(), probe: probe.clone(), children: Arc::clone(&children), ctx };
+        env.node(level).boxed()
+    }
 }
 
 #[derive(Clone)]
@@ -45,14 +59,17 @@ struct Env {
 impl Env {
     async fn node(self, level: usize) -> NodeResult {
         let by: Option<String> = self.ctx.input()?;
-        let place = Place::called(level, by.as_deref().unwrap_or_default());
+        let place = by.map_or_else(|| Place::root(level), |by| Place::called(level, &by));
         let case = self.case.clone();
+        if case.dawdles {
+            self.probe.meddle().pass().await;
+        }
         let value = self.run(&case.programs[level], &place, String::new()).await?;
         for scope in [Scope::Node, Scope::Workflow] {
             let total = self.state(scope).get()?;
             self.probe.seen(|seen| seen.counts.insert((place.root.clone(), scope), total));
         }
-        Ok(NodeOutput::new().data("value", &value))
+        Ok(NodeOutput::new().data(format!("value{level}"), &value))
     }
 
     fn state(&self, scope: Scope) -> kortyx_runtime::StateHandle<u32> {
@@ -97,11 +114,11 @@ impl Env {
                 }
                 return Ok(values.into());
             }
-            Op::Call(number) => {
+            Op::Call(id, number) => {
                 let Some(callee) = self.case.callee(place, *number) else { return Ok(Value::Null) };
-                let child = &self.children[callee - place.level - 1];
-                let output = self.ctx.call(&place.id(Id::Own), child, place.address.clone().into()).await?;
-                return Ok(output["value"].clone());
+                let child = &self.children[callee - self.case.roots.max(place.level + 1)];
+                let output = self.ctx.call(&place.id(*id), child, place.address.clone().into()).await?;
+                return Ok(output[format!("value{callee}")].clone());
             }
             Op::Count(scope) => {
                 let state = self.state(*scope);

@@ -74,7 +74,8 @@ impl Probe {
         random.wait()
     }
 
-    /// How long a node's own code dawdles between two calls. It never waits for anything but itself.
+    /// How long a node's own code dawdles between two calls. It waits for nothing but itself: a node that asks is dropped
+    /// while it waits for anything else that is no call.
     pub(crate) fn dawdle(&self) -> Wait {
         Wait::Polls(self.random.lock().unwrap().below(3))
     }

@@ -7,7 +7,7 @@ use proptest::{prelude::*, test_runner::TestCaseError};
 
 use crate::{
     model_drive::{Run, Tape, block_on, check, open_questions},
-    model_language::{Case, cases},
+    model_language::{Case, Scope, cases},
     model_node::workflows,
     model_probe::{Probe, respond},
     model_reference::{Expected, Reference},
@@ -16,7 +16,12 @@ use crate::{
 
 #[test]
 fn random_programs_do_what_the_reference_does() {
-    check(300, &cases(2), |case| block_on(agrees(case)));
+    check(200, &cases(1..=1, 2), |case| block_on(agrees(case)));
+}
+
+#[test]
+fn random_programs_at_once_do_what_the_reference_does() {
+    check(120, &cases(2..=3, 1), |case| block_on(agrees(case)));
 }
 
 /// Plays a case to its end and compares at every pause.
@@ -27,13 +32,13 @@ pub(crate) async fn agrees(case: Case) -> Result<(), TestCaseError> {
     let at_pause = |world: &World| {
         let expected = compare(&case, &probe, world)?;
         prop_assert_eq!(open_questions(world), expected.open, "open questions");
-        prop_assert_eq!(expected.value, None, "the run waits, but should have ended");
+        prop_assert_eq!(expected.data, None, "the run waits, but should have ended");
         Ok(())
     };
     let end = run.finish(at_pause).await?;
     let expected = compare(&case, &probe, &run.world)?;
-    prop_assert_eq!(Some(&completed(end)["value"]), expected.value.as_ref());
-    compare_counts(&probe, &expected)
+    prop_assert_eq!(Some(&completed(end)), expected.data.as_ref());
+    compare_counts(&case, &probe, &expected)
 }
 
 fn compare(case: &Case, probe: &Probe, world: &World) -> Result<Expected, TestCaseError> {
@@ -81,9 +86,11 @@ fn compare_texts(case: &Case, crashes: u32, world: &World, expected: &Expected) 
 }
 
 /// State is counted up once by each count that a replayed node passes, and apart in each child.
-fn compare_counts(probe: &Probe, expected: &Expected) -> Result<(), TestCaseError> {
+fn compare_counts(case: &Case, probe: &Probe, expected: &Expected) -> Result<(), TestCaseError> {
     let counts = probe.seen(|seen| seen.counts.clone());
-    for (at, count) in &counts {
+    // What branches of a fan-out set in the state of the workflow is the last one's.
+    let is_alone = |at: &(String, Scope)| case.roots == 1 || at.1 == Scope::Node || at.0.contains('/');
+    for (at, count) in counts.iter().filter(|(at, _)| is_alone(at)) {
         let least = expected.done.counts.get(at).copied().unwrap_or_default();
         let most = least + expected.maybe.counts.get(at).copied().unwrap_or_default();
         prop_assert!((least..=most).contains(count), "{at:?} counted to {count}, not {least} to {most}");

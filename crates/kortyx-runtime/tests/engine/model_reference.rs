@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
     model_language::{Case, Op, Place, Program, Scope, Work},
@@ -19,8 +19,8 @@ pub(crate) struct Reference<'a> {
 /// What is to be expected of a run that can go no further.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
-    /// What the root's node returns; `None`: it waits.
-    pub(crate) value: Option<Value>,
+    /// The root's data; `None`: it waits.
+    pub(crate) data: Option<Value>,
     pub(crate) open: BTreeSet<String>,
     /// What has happened, in the program's order.
     pub(crate) done: Happened,
@@ -48,7 +48,14 @@ enum Standing {
 impl Reference<'_> {
     pub(crate) fn expect(&self) -> Expected {
         let mut expected = Expected::default();
-        expected.value = self.run(&self.case.programs[0], &Place::root(), Standing::Certain, &mut expected);
+        let mut data = Some(Map::new());
+        for (level, program) in self.case.programs[..self.case.roots].iter().enumerate() {
+            let value = self.run(program, &Place::root(level), Standing::Certain, &mut expected);
+            data = data
+                .zip(value)
+                .map(|(data, value)| data.into_iter().chain([(format!("value{level}"), value)]).collect());
+        }
+        expected.data = data.map(Value::Object);
         expected
     }
 
@@ -86,7 +93,7 @@ impl Reference<'_> {
                 let ended = rounds.map(|round| self.run(body, &place.round(round), standing, out));
                 return ended.collect::<Option<Vec<_>>>().map(Value::Array);
             }
-            Op::Call(number) => {
+            Op::Call(_, number) => {
                 let Some(callee) = self.case.callee(place, *number) else { return Some(Value::Null) };
                 let child = Place::called(callee, &place.address);
                 return self.run(&self.case.programs[callee], &child, standing, out);

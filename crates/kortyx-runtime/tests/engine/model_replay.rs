@@ -21,12 +21,12 @@ const STEP: Op = Op::Step(Id::Own, Work::Plain);
 
 #[test]
 fn random_races_replay_with_the_same_winners() {
-    check(20, &cases(2), |case| block_on(replays_alike(case.steady())));
+    check(14, &cases(1..=2, 2), |case| block_on(replays_alike(case.steady())));
 }
 
 #[test]
 fn random_programs_that_dawdle_do_what_the_reference_does() {
-    check(100, &cases(2), |case| block_on(agrees(case.steady())));
+    check(100, &cases(1..=2, 2), |case| block_on(agrees(case.steady())));
 }
 
 #[test]
@@ -50,10 +50,10 @@ fn b057_an_answer_in_a_later_round_wakes_that_round() {
 
 /// Replays a program that was run in many ways.
 fn each_way(program: impl Fn(How) -> Program) {
-    for seed in 0..8 {
+    for seed in 0..6 {
         let how = if seed % 2 == 0 { How::Ordered } else { How::Woken };
         let tape = (0..seed * 3).map(|at| u8::try_from(at * 37 % 251).unwrap()).collect();
-        let case = Case { programs: vec![program(how)], tape, seed, dawdles: true };
+        let case = Case { programs: vec![program(how)], roots: 1, tape, seed, dawdles: true };
         block_on(replays_alike(case)).unwrap();
     }
 }
