@@ -12,8 +12,8 @@ use kortyx::{
     store::{InterruptQuery, RunStatus, Scope},
 };
 use kortyx_tests::{
-    Counter, World, approve_or_decline, data, failure, handle, input_of, kinds, one_node, only, questions, reason,
-    resume_message, with,
+    Counter, World, approve_or_decline, code, data, failure, handle, input_of, kinds, one_node, only, questions,
+    reason, resume_message, with,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -244,6 +244,25 @@ async fn b125_exactly_the_open_questions_want_answers_and_settled_ones_may_be_na
     let again = [(a, approve.clone()), (b, approve)];
     let result = agent.resume_batch(again).await.unwrap();
     assert_eq!((data(result)["all"].clone(), inline.count()), (json!([0, "approve", "approve"]), 1));
+}
+
+#[tokio::test]
+async fn b125_a_batch_speaks_of_one_run_and_names_no_question_twice() {
+    let world = World::new();
+    let workflow = mixed(&Counter::new());
+    let agent = world.agent(&workflow).await;
+    let approve = ResumeResponse::select(["approve"]);
+    let one = agent.execute(&workflow, json!({}), ExecuteOptions::new()).await.unwrap();
+    let other = agent.execute(&workflow, json!({}), ExecuteOptions::new()).await.unwrap();
+    let a = handle(&one, "a");
+    for second in [a.clone(), handle(&other, "b")] {
+        let batch = [(a.clone(), approve.clone()), (second, approve.clone())];
+        assert_eq!(code(agent.resume_batch(batch).await), FailureCode::InvalidRequest);
+    }
+    for paused in [&one, &other] {
+        let query = InterruptQuery { run_id: Some(paused.run_id().clone()), limit: 9, ..Default::default() };
+        assert_eq!(agent.list_interrupts(query).await.unwrap().interrupts.len(), 2, "nothing was applied");
+    }
 }
 
 /// A pause comes from wherever a future of the node asks; it is no error, so there is nothing to catch on the way.
