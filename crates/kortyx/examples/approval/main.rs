@@ -19,7 +19,7 @@ use kortyx::{
 use crate::review::Document;
 
 /// A day: long enough to come back tomorrow.
-const QUESTION_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+const QUESTION_TTL: Duration = Duration::from_hours(24);
 
 /// Reviews a document: drafts a summary, asks you to approve or revise it, and plans its release.
 ///
@@ -148,7 +148,7 @@ fn report<T: serde::Serialize>(result: ExecutionResult<T>) -> bool {
             println!("The review failed: {error}");
             true
         }
-        _ => true,
+        ExecutionResult::Cancelled { .. } => true,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    io::{self, Write as _},
     sync::LazyLock,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -26,10 +27,9 @@ pub(crate) async fn working<T>(message: &'static str, work: impl Future<Output =
     done
 }
 
-/// Prints a line, whatever the spinner is doing. It cannot fail; a real notification could.
-pub(crate) fn announce(text: &str) -> Result<(), std::io::Error> {
-    SPINNER.suspend(|| println!("✉  {text}"));
-    Ok(())
+/// Prints a line, whatever the spinner is doing.
+pub(crate) fn announce(text: &str) -> io::Result<()> {
+    SPINNER.suspend(|| writeln!(io::stdout(), "✉  {text}"))
 }
 
 /// Asks the person at the keyboard. `None`: they left (Ctrl-C, Esc, or no terminal).
@@ -93,7 +93,7 @@ pub(crate) fn list(open: &[Interrupt]) {
 }
 
 fn labels(input: &InterruptInput) -> Vec<String> {
-    input.options.iter().map(|option| option.label.to_string()).collect()
+    input.options.iter().map(|option| option.label.clone()).collect()
 }
 
 fn select(input: &InterruptInput, labels: &[String]) -> ResumeResponse {
