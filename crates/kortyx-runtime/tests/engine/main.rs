@@ -12,6 +12,8 @@ mod answers;
 mod cancel;
 mod children;
 mod code;
+mod failures;
+mod features;
 mod handoff;
 mod limits;
 mod model_crashes;

@@ -106,7 +106,7 @@ async fn a_newer_snapshot_or_entry_is_refused_and_parks_the_run() {
 async fn a_state_that_reads_but_cannot_be_is_corrupt() {
     let (_, world) = rich().await;
     let snapshot = world.stored.lock().unwrap().snapshot.clone().unwrap();
-    let edits: [(&str, fn(&mut Value)); 9] = [
+    let edits: [Edit; 9] = [
         ("no root", |state| drop(state["frames"].as_object_mut().unwrap().remove("0"))),
         ("a root with a caller", |state| {
             state["frames"]["0"]["parent"] = json!({"activation": 2, "key": {"id": "x", "occ": 0}});
@@ -138,6 +138,9 @@ async fn a_state_that_reads_but_cannot_be_is_corrupt() {
     world.stored.lock().unwrap().snapshot = Some(snapshot);
     finishes(&world).await;
 }
+
+/// What is broken, and how.
+type Edit = (&'static str, fn(&mut Value));
 
 fn first_activation(state: &mut Value) -> &mut Value {
     state["activations"].as_object_mut().unwrap().values_mut().next().unwrap()
@@ -205,7 +208,9 @@ fn no_damage_to_a_snapshot_panics_or_hangs() {
     proptest!(ProptestConfig::with_cases(600), |(damages in prop::collection::vec(damage(), 1..4))| {
         let world = world.redeploy(&workflows);
         let mut damaged = stored.clone();
-        damages.iter().for_each(|damage| damage.to(damaged.snapshot.as_mut().unwrap()));
+        for damage in &damages {
+            damage.to(damaged.snapshot.as_mut().unwrap());
+        }
         *world.stored.lock().unwrap() = damaged;
         paused(survives(world.clone()));
     });
@@ -226,8 +231,7 @@ fn no_damage_to_an_entry_panics_or_hangs() {
                 ctx.text("x").await;
             }
             let call = ctx.call("child", &child, json!({}));
-            let last =
-                ctx.step("last", || async { Ok::<_, NodeError>(tokio::time::sleep(Duration::from_secs(9)).await) });
+            let last = ctx.step("last", || slept(Duration::from_secs(9)));
             let (call, last) = tokio::join!(call, last);
             last?;
             Ok(NodeOutput::new().data("child", &call?))

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use kortyx_protocol::{Issue, RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
+use kortyx_protocol::{Failure, Issue, RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
 use kortyx_runtime::{
     Batch, ChunkSink, DeliveredAnswer, Engine, EngineError, Execution, Host, Io, IoFuture, Limits, OpenQuestion,
     Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError, RunInfo, Start, Turn, Workflow,
@@ -91,7 +91,7 @@ async fn self_wake() {
 pub(crate) enum Drive {
     Waiting,
     Ended(Outcome),
-    Parked(kortyx_protocol::Failure),
+    Parked(Failure),
     Crashed,
 }
 
@@ -128,8 +128,12 @@ impl World {
     }
 
     pub(crate) fn start(self: &Arc<Self>, workflow: &Workflow, input: &Value) -> Execution {
+        self.try_start(workflow, input).unwrap()
+    }
+
+    pub(crate) fn try_start(self: &Arc<Self>, workflow: &Workflow, input: &Value) -> Result<Execution, Failure> {
         let start = Start::new(self.info.clone(), workflow.definition().clone(), RawJson::of(input).unwrap());
-        self.engine.start(start, self.io()).unwrap()
+        self.engine.start(start, self.io())
     }
 
     /// Goes on from what storage knows, as another process would.
@@ -333,7 +337,7 @@ pub(crate) fn completed(drive: Drive) -> Value {
 }
 
 /// The failure of a run that has failed.
-pub(crate) fn failed(drive: Drive) -> kortyx_protocol::Failure {
+pub(crate) fn failed(drive: Drive) -> Failure {
     match drive {
         Drive::Ended(Outcome::Failed(failure)) => failure,
         other => panic!("expected a failed run, found {other:?}"),
