@@ -1,6 +1,8 @@
 //! What the operating system says about this process.
 
-use std::fs;
+use std::{fs, time::Duration};
+
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;
 
@@ -10,6 +12,22 @@ const STATUS: &str = "/proc/self/status";
 pub(crate) fn resident_bytes() -> Result<u64, Error> {
     let text = fs::read_to_string(STATUS).map_err(Error::io("read /proc/self/status"))?;
     resident(&text).ok_or_else(|| Error::unexpected(format!("{STATUS} says nothing of resident memory")))
+}
+
+/// The processor time that this thread has used.
+pub(crate) fn thread_time() -> Duration {
+    time(ClockId::ThreadCPUTime)
+}
+
+/// The processor time that all threads of this process have used.
+pub(crate) fn process_time() -> Duration {
+    time(ClockId::ProcessCPUTime)
+}
+
+fn time(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+    Duration::new(seconds.unwrap_or_default(), nanos.unwrap_or_default())
 }
 
 /// The line `VmRSS:     1234 kB`; unlike `statm` it does not count in pages, whose size differs by machine.
@@ -28,6 +46,15 @@ mod tests {
         assert_eq!(resident("Name:\tx\nVmHWM:\t    2000 kB\nVmRSS:\t    1234 kB\nThreads:\t1\n"), Some(1234 * 1024));
         assert_eq!(resident("Name:\tx\n"), None);
         assert_eq!(resident("VmRSS: many"), None);
+    }
+
+    #[test]
+    fn only_work_takes_processor_time() {
+        let before = thread_time();
+
+        let sum: u64 = (0..1_000_000_u64).map(std::hint::black_box).sum();
+
+        assert!(thread_time() > before, "{sum}");
     }
 
     #[test]

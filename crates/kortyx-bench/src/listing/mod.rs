@@ -12,7 +12,7 @@ use self::population::{Listing, PAGE};
 pub(crate) use self::{memory::memory, sqlite::sqlite};
 use crate::{
     error::Error,
-    number::{Unit, float},
+    number::{Unit, float, plain},
     options::Options,
     row::{Row, Target},
     statistics::Pairs,
@@ -47,7 +47,8 @@ async fn rows(name: &str, few: &Filled, many: &Filled, options: &Options) -> Res
             let (large, small) = (micros(many, &from_many, pages).await?, micros(few, &from_few, pages).await?);
             pairs.push(large, small);
         }
-        let measure = format!("{name}: a page of {}, {} questions to {FEW}", listing.name(), many.count);
+        let (count, few) = (plain(float(many.count)), plain(float(few.count)));
+        let measure = format!("{name}: a page {}, {count} questions to {few}", listing.name());
         let row = Row::new(measure, pairs.measured(), Unit::Micros).against(pairs.reference(), pairs.ratio());
         rows.push(row.target(Target::AtMost(RATIO)));
     }

@@ -78,12 +78,12 @@ impl Listing {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::BusySession => "a busy session",
-            Self::Middle => "its middle",
-            Self::QuietSession => "a quiet session",
-            Self::CommonContext => "a common context value",
-            Self::RareContext => "a rare context value",
-            Self::Both => "a quiet session and a common value",
+            Self::BusySession => "of a busy session",
+            Self::Middle => "from the middle of it",
+            Self::QuietSession => "of a quiet session",
+            Self::CommonContext => "by a common context value",
+            Self::RareContext => "by a rare context value",
+            Self::Both => "by a quiet session and a common value",
         }
     }
 

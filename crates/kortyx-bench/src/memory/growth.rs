@@ -8,7 +8,7 @@ use kortyx_store::{Retention, Store};
 use crate::{
     allocation,
     error::Error,
-    number::{Unit, float, float_of},
+    number::{Unit, float, float_of, plain},
     options::Options,
     process,
     row::{Row, Target},
@@ -31,7 +31,7 @@ pub(crate) async fn growth(options: &Options) -> Result<Vec<Row>, Error> {
     cycles(&workload, &*store, count).await?;
     let bytes = float_of(allocation::bytes_in_use()) - float_of(bytes);
     let resident = float(process::resident_bytes()?) - float(resident);
-    let named = |what: &str| format!("memory: {what} grown by {} cycles", Unit::None.format(float(count)));
+    let named = |what: &str| format!("memory: {what} grown by {} cycles", plain(float(count)));
     Ok(vec![
         Row::new(named("allocated bytes"), bytes, Unit::Bytes).target(Target::AtMost(BYTES)),
         Row::new(named("resident bytes"), resident, Unit::Bytes).target(Target::AtMost(RESIDENT)),

@@ -2,7 +2,7 @@
 
 use std::{
     sync::Arc,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use kortyx_memory::MemoryStore;
@@ -13,7 +13,7 @@ use kortyx_runtime::{
 };
 use kortyx_store::{AnswerOutcome, Drive, Finished, Store, Suspended};
 
-use super::micros_each;
+use super::Stopwatch;
 use crate::{
     error::Error,
     template::{Ids, Template},
@@ -44,14 +44,14 @@ impl EngineAlone {
         })
     }
 
-    /// Microseconds for each cycle.
+    /// Microseconds of the processor for each cycle.
     pub(super) async fn micros(&self, count: u64) -> Result<f64, Error> {
         let ids: Vec<Ids> = (0..count).map(Ids::of).collect();
-        let since = Instant::now();
+        let watch = Stopwatch::start();
         for ids in ids {
             self.cycle(RunInfo { run_id: ids.run_id, session_id: ids.session_id }).await?;
         }
-        Ok(micros_each(since, count))
+        Ok(watch.processor(count))
     }
 
     async fn cycle(&self, run: RunInfo) -> Result<(), Error> {
@@ -80,15 +80,15 @@ impl StoreAlone {
         Self(template)
     }
 
-    /// Microseconds for each cycle, in a store that starts empty.
+    /// Microseconds of the processor for each cycle, in a store that starts empty.
     pub(super) async fn micros(&self, count: u64) -> Result<f64, Error> {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let ids: Vec<Ids> = (0..count).map(Ids::of).collect();
-        let since = Instant::now();
+        let watch = Stopwatch::start();
         for ids in &ids {
             self.cycle(&*store, ids).await?;
         }
-        Ok(micros_each(since, count))
+        Ok(watch.processor(count))
     }
 
     async fn cycle(&self, store: &dyn Store, ids: &Ids) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use tokio::{runtime::Handle, task};
 use crate::{
     allocation,
     error::Error,
-    number::{Unit, float, float_of},
+    number::{Unit, float, float_of, plain},
     options::Options,
     row::{Row, Target},
     watched::Watched,
@@ -38,7 +38,7 @@ pub(crate) async fn paused(options: &Options) -> Result<Vec<Row>, Error> {
         Row::new("memory: bytes kept by a paused run beyond its payload", each(kept - payload), Unit::Bytes)
             .target(Target::AtMost(BYTES)),
         Row::new("memory: bytes of its payload (snapshot and question)", each(payload), Unit::Bytes),
-        Row::new(format!("memory: tasks held by {} paused runs", Unit::None.format(float(count))), tasks, Unit::None)
+        Row::new(format!("memory: tasks held by {} paused runs", plain(float(count))), tasks, Unit::None)
             .target(Target::AtMost(0.0)),
     ])
 }

@@ -1,11 +1,8 @@
 //! Many runs at once, against a raw group commit.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Instant,
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
 };
 
 use sqlx::sqlite::SqliteSynchronous;
@@ -15,20 +12,21 @@ use super::{
     commits,
     file::File,
     group::{Group, Travel},
+    pace::{Pace, Race, Watch},
 };
 use crate::{
     error::Error,
-    number::{Unit, float, float_of},
+    number::{Unit, float},
     options::Options,
     row::{Row, Target},
-    statistics::{Pairs, median},
+    statistics::median,
     template::Template,
     watched::Watched,
     workload::Workload,
 };
 
 /// How many run at once.
-const RUNS: usize = 64;
+const RUNS: u64 = 64;
 /// From the issue: "64 runs at once reach at least 30 % of a raw group-commit loop over the same rows".
 const RATIO: f64 = 0.30;
 
@@ -43,14 +41,14 @@ pub(crate) async fn many(options: &Options) -> Result<Vec<Row>, Error> {
     let together = Raw::new(options, &template, Travel::Together).await?;
     let alone = Raw::new(options, &template, Travel::Alone).await?;
     measured(&workload, 2).await?;
-    let (mut to_together, mut to_alone, mut grouped) = (Pairs::default(), Pairs::default(), Vec::new());
+    let (mut to_together, mut to_alone, mut grouped) = (Race::default(), Race::default(), Vec::new());
     for _ in 0..samples {
         let before = commits::count(&file.path())?;
-        let rate = measured(&workload, count).await?;
+        let pace = measured(&workload, count).await?;
         let commits = commits::count(&file.path())?.wrapping_sub(before);
-        grouped.push(f64::from(commits) / float_of(RUNS) / float(count));
-        to_together.push(rate, together.rate(count).await?);
-        to_alone.push(rate, alone.rate(count).await?);
+        grouped.push(f64::from(commits) / float(RUNS * count));
+        to_together.push(pace, together.pace(count).await?);
+        to_alone.push(pace, alone.pace(count).await?);
     }
     together.group.close().await?;
     alone.group.close().await?;
@@ -58,20 +56,18 @@ pub(crate) async fn many(options: &Options) -> Result<Vec<Row>, Error> {
     Ok(rows(&to_together, &to_alone, &grouped))
 }
 
-fn rows(together: &Pairs, alone: &Pairs, grouped: &[f64]) -> Vec<Row> {
-    let row = |measure: String, pairs: &Pairs| {
-        Row::new(measure, pairs.measured(), Unit::PerSecond).against(pairs.reference(), pairs.ratio())
-    };
+fn rows(together: &Race, alone: &Race, grouped: &[f64]) -> Vec<Row> {
+    let measure = format!("sqlite: {RUNS} runs at once, cycles, against a raw group commit");
     vec![
-        row(format!("sqlite: {RUNS} runs at once, cycles, against a raw group commit"), together)
-            .target(Target::AtLeast(RATIO)),
-        row("sqlite:   the same, raw statement by statement".to_owned(), alone),
+        together.rates(&measure).target(Target::AtLeast(RATIO)),
+        together.processor("sqlite:   processor time of a cycle"),
+        alone.rates("sqlite:   the same, raw statement by statement"),
         Row::new(format!("sqlite: transactions of a cycle, {RUNS} runs at once"), median(grouped), Unit::None),
     ]
 }
 
-/// Cycles a second of all runs together.
-async fn measured(workload: &Workload, count: u64) -> Result<f64, Error> {
+/// The pace of all runs together.
+async fn measured(workload: &Workload, count: u64) -> Result<Pace, Error> {
     let cycles = |_| {
         let workload = workload.clone();
         async move {
@@ -84,17 +80,17 @@ async fn measured(workload: &Workload, count: u64) -> Result<f64, Error> {
     at_once(count, cycles).await
 }
 
-/// Spawns the loops, waits for all and gives the cycles a second, of which each makes so many.
-async fn at_once<F>(count: u64, loops: impl Fn(usize) -> F) -> Result<f64, Error>
+/// Spawns the loops, of which each makes so many cycles, and waits for all.
+async fn at_once<F>(count: u64, loops: impl Fn(u64) -> F) -> Result<Pace, Error>
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,
 {
-    let since = Instant::now();
+    let watch = Watch::start();
     let mut running: JoinSet<Result<(), Error>> = (0..RUNS).map(loops).collect();
     while let Some(ended) = running.join_next().await {
         ended.map_err(|_| Error::unexpected("a loop panicked"))??;
     }
-    Ok(float_of(RUNS) * float(count) / since.elapsed().as_secs_f64())
+    Ok(watch.pace(RUNS * count))
 }
 
 /// The raw loops.
@@ -111,11 +107,11 @@ impl Raw {
         let connection = file.connect(SqliteSynchronous::Full).await?;
         let group = Group::start(connection, template.clone(), travel);
         let raw = Self { group, last: Arc::default(), _file: file };
-        raw.rate(2).await?;
+        raw.pace(2).await?;
         Ok(raw)
     }
 
-    async fn rate(&self, count: u64) -> Result<f64, Error> {
+    async fn pace(&self, count: u64) -> Result<Pace, Error> {
         let cycles = |_| {
             let (client, last) = (self.group.client(), self.last.clone());
             async move {

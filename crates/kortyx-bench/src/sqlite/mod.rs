@@ -5,6 +5,7 @@ mod file;
 mod group;
 mod many;
 mod one;
+mod pace;
 mod rows;
 mod statement;
 

@@ -1,6 +1,6 @@
 //! One run alone, against raw transactions.
 
-use std::{path::Path, sync::Arc, time::Instant};
+use std::{path::Path, sync::Arc};
 
 use kortyx_store::Store as _;
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteSynchronous};
@@ -9,14 +9,14 @@ use super::{
     commits,
     file::File,
     group::{Travel, commit},
+    pace::{Pace, Race, Watch},
     rows::{Step, statements},
 };
 use crate::{
     error::Error,
-    number::{Unit, float},
+    number::Unit,
     options::Options,
     row::{Row, Target},
-    statistics::Pairs,
     template::{Ids, Template},
     watched::Watched,
     workload::Workload,
@@ -28,7 +28,7 @@ const RATIO: f64 = 0.60;
 const TRANSACTIONS: f64 = 4.0;
 
 pub(crate) async fn one(options: &Options) -> Result<Vec<Row>, Error> {
-    let (samples, count) = options.size((9, 150), (3, 40));
+    let (samples, count): (u32, u64) = options.size((15, 150), (3, 40));
     let file = File::new(options).await?;
     let store = Watched::new(file.store().await?);
     let workload = Workload::over(store.clone()).await?;
@@ -37,33 +37,30 @@ pub(crate) async fn one(options: &Options) -> Result<Vec<Row>, Error> {
     let template = store.template()?;
     let mut together = Raw::new(options, &template, Travel::Together).await?;
     let mut alone = Raw::new(options, &template, Travel::Alone).await?;
-    let (mut to_together, mut to_alone) = (Pairs::default(), Pairs::default());
+    let (mut to_together, mut to_alone) = (Race::default(), Race::default());
     for _ in 0..samples {
-        let rate = measured(&workload, count).await?;
-        to_together.push(rate, together.rate(count).await?);
-        to_alone.push(rate, alone.rate(count).await?);
+        let pace = measured(&workload, count).await?;
+        to_together.push(pace, together.pace(count).await?);
+        to_alone.push(pace, alone.pace(count).await?);
     }
     together.close().await?;
     alone.close().await?;
     store.close().await;
     let mut rows = vec![
-        row("sqlite: one run alone, cycles, against raw transactions", &to_together).target(Target::AtLeast(RATIO)),
-        row("sqlite:   the same, raw statement by statement", &to_alone),
+        to_together.rates("sqlite: one run alone, cycles, against raw transactions").target(Target::AtLeast(RATIO)),
+        to_together.processor("sqlite:   processor time of a cycle"),
+        to_alone.rates("sqlite:   the same, raw statement by statement"),
     ];
     rows.extend(counts);
     Ok(rows)
 }
 
-fn row(measure: &str, pairs: &Pairs) -> Row {
-    Row::new(measure, pairs.measured(), Unit::PerSecond).against(pairs.reference(), pairs.ratio())
-}
-
-async fn measured(workload: &Workload, count: i64) -> Result<f64, Error> {
-    let since = Instant::now();
+async fn measured(workload: &Workload, count: u64) -> Result<Pace, Error> {
+    let watch = Watch::start();
     for _ in 0..count {
         workload.cycle().await?;
     }
-    Ok(float(count.unsigned_abs()) / since.elapsed().as_secs_f64())
+    Ok(watch.pace(count))
 }
 
 /// What a cycle asks of the store, and what the file sees of it.
@@ -97,18 +94,17 @@ impl Raw {
         let file = File::new(options).await?;
         let connection = file.connect(SqliteSynchronous::Full).await?;
         let mut raw = Self { connection, template: Arc::new(template.clone()), travel, last: 0, _file: file };
-        raw.rate(20).await?;
+        raw.pace(20).await?;
         Ok(raw)
     }
 
-    /// Cycles a second.
-    async fn rate(&mut self, count: i64) -> Result<f64, Error> {
-        let since = Instant::now();
+    async fn pace(&mut self, count: u64) -> Result<Pace, Error> {
+        let watch = Watch::start();
         for _ in 0..count {
             self.last += 1;
             self.cycle(self.last).await?;
         }
-        Ok(float(count.unsigned_abs()) / since.elapsed().as_secs_f64())
+        Ok(watch.pace(count))
     }
 
     async fn cycle(&mut self, key: i64) -> Result<(), Error> {
