@@ -89,11 +89,11 @@ async fn b079_a_crash_after_the_write_leaves_a_question_and_one_before_it_leaves
 
 /// The same question, asked from every place from which one can be asked.
 fn asked_from_everywhere() -> Vec<Vec<Workflow>> {
-    async fn in_a_helper(ctx: &kortyx::NodeContext) -> Result<String, NodeError> {
+    async fn in_a_function(ctx: &kortyx::NodeContext) -> Result<String, NodeError> {
         ctx.interrupt("ask", Text::new("Well?")).await
     }
     let plain =
-        |id: &str| one_node(id, |ctx| async move { Ok(NodeOutput::new().data("answer", &in_a_helper(&ctx).await?)) });
+        |id: &str| one_node(id, |ctx| async move { Ok(NodeOutput::new().data("answer", &in_a_function(&ctx).await?)) });
     let child = plain("child");
     let called = one_node(
         "caller",
@@ -104,7 +104,7 @@ fn asked_from_everywhere() -> Vec<Vec<Workflow>> {
     );
     let retried = Workflow::builder("retried")
         .node_with("node", NodeOptions::new().retry(Retry::attempts(3).delay(Duration::ZERO)), |ctx| async move {
-            Ok(NodeOutput::new().data("answer", &in_a_helper(&ctx).await?))
+            Ok(NodeOutput::new().data("answer", &in_a_function(&ctx).await?))
         })
         .build()
         .unwrap();
@@ -112,7 +112,7 @@ fn asked_from_everywhere() -> Vec<Vec<Workflow>> {
     let branching = Workflow::builder("branching")
         .node("start", |_| async { Ok(NodeOutput::new()) })
         .node("busy", |_| async { Ok(NodeOutput::new().data("busy", &true)) })
-        .node("asking", |ctx| async move { Ok(NodeOutput::new().data("answer", &in_a_helper(&ctx).await?)) })
+        .node("asking", |ctx| async move { Ok(NodeOutput::new().data("answer", &in_a_function(&ctx).await?)) })
         .edge("start", "busy")
         .edge("start", "asking")
         .build()
