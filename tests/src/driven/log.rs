@@ -95,6 +95,11 @@ impl Log {
         &self.path
     }
 
+    /// The file that tells a process that stands still to go on.
+    pub fn signal(&self) -> PathBuf {
+        self.path.with_extension("go-on")
+    }
+
     /// Appends what happened in this process.
     pub fn append(&self, event: Event) -> io::Result<()> {
         let mut line = serde_json::to_vec(&Line { pid: std::process::id(), event })?;
@@ -102,12 +107,13 @@ impl Log {
         OpenOptions::new().append(true).create(true).open(&self.path)?.write_all(&line)
     }
 
-    /// All that happened so far.
+    /// All that happened so far. A line that is being written is not there yet.
     pub fn read(&self) -> io::Result<Vec<Line>> {
         let text = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             text => text?,
         };
-        text.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
+        let (written, _) = text.rsplit_once('\n').unwrap_or_default();
+        written.lines().map(|line| serde_json::from_str(line).map_err(io::Error::from)).collect()
     }
 }

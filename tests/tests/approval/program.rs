@@ -76,7 +76,9 @@ fn program() -> &'static Path {
     PROGRAM.get_or_init(|| {
         let built = Path::new(env!("CARGO_BIN_EXE_driver")).with_file_name("examples").join("approval");
         let changed = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
-        if changed(&built).is_none_or(|built| built < newest_source(Path::new("../crates"))) {
+        if changed(&built)
+            .is_none_or(|built| built < newest_source(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../crates"))))
+        {
             build();
         }
         built

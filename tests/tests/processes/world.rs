@@ -162,7 +162,8 @@ impl Process {
     }
 
     /// Has it go on after it stopped itself.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn go_on(&self, log: &Log) {
+        fs::write(log.signal(), "").unwrap();
         let pid = i32::try_from(self.child.id().unwrap()).unwrap();
         kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
     }

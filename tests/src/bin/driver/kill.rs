@@ -2,6 +2,8 @@
 
 use std::{
     env::{self, VarError},
+    path::Path,
+    thread,
     time::Duration,
 };
 
@@ -9,6 +11,8 @@ use rustix::process::{Signal, getpid, kill_process};
 
 /// The variable that sets it.
 const VARIABLE: &str = "KORTYX_KILL_AT";
+/// How often a process that stood still looks whether it may go on.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// When the process kills itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +62,13 @@ pub(crate) async fn die() -> ! {
     }
 }
 
-/// Stops this process until somebody sends it `SIGCONT`.
-pub(crate) fn stand_still() {
+/// Stops this process until somebody sends it `SIGCONT` and this file is there.
+pub(crate) fn stand_still(until: &Path) {
     if let Err(error) = kill_process(getpid(), Signal::STOP) {
         eprintln!("cannot stop myself: {error}");
     }
     // The signal reaches one thread after the other: nothing must begin meanwhile.
-    std::thread::sleep(Duration::from_millis(100));
+    while !until.exists() {
+        thread::sleep(LOOK);
+    }
 }

@@ -58,8 +58,11 @@ impl Switched {
             self.fire(point, transition).await?;
         }
         if self.kill == Kill::Stop(point) {
+            // Readers see a commit a little before its writer lets the file go, and a process that stands still in between
+            // would hold up everybody. This waits for the writer.
+            self.store.setup().await?;
             self.tell([Event::Fired { point, transition: transition.into() }])?;
-            stand_still();
+            stand_still(&self.log.signal());
         }
         let outcome = work.await?;
         self.tell(told(&outcome))?;
