@@ -32,6 +32,7 @@ mod replay;
 mod retries;
 mod sample;
 mod snapshots;
+mod spawned;
 mod state;
 mod support;
 mod suspension;

@@ -48,8 +48,8 @@ type Respond = Arc<dyn Fn(&OpenQuestion) -> ResumeResponse + Send + Sync>;
 pub(crate) struct Tape(std::vec::IntoIter<u8>);
 
 impl Tape {
-    pub(crate) fn new(tape: &[u8]) -> Self {
-        Self(tape.to_owned().into_iter())
+    pub(crate) fn new(tape: Vec<u8>) -> Self {
+        Self(tape.into_iter())
     }
 
     fn below(&mut self, bound: u8) -> u8 {

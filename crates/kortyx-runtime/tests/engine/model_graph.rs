@@ -215,14 +215,14 @@ fn graphs(
             }
         }
         let nodes = nodes.into_iter().map(|(node, _)| node).collect();
-        Graph { nodes, edges: valid(edges), limit, tape, seed }.reachable()
+        Graph { nodes, edges: valid(&edges), limit, tape, seed }.reachable()
     })
 }
 
 /// Leaves out edges that the builder refuses: doubles, and those for the rest where there is no condition.
-fn valid(edges: Vec<Edge>) -> Vec<Edge> {
+fn valid(edges: &[Edge]) -> Vec<Edge> {
     let mut kept: Vec<Edge> = Vec::new();
-    for edge in &edges {
+    for edge in edges {
         let is_double = |other: &Edge| {
             let is_same = other.when == edge.when || [other.when, edge.when].contains(&When::Always);
             (other.from, other.to) == (edge.from, edge.to) && is_same

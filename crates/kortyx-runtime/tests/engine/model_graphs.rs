@@ -28,7 +28,7 @@ async fn agrees(graph: Graph) -> Result<(), TestCaseError> {
     let probe = Arc::new(Probe::new(graph.seed));
     let Some(workflow) = graph.workflow(&probe) else { return Err(TestCaseError::reject("refused by the builder")) };
     let is_parallel = workflow.definition().is_parallel();
-    let mut run = Run::new(&[workflow], probe.clone(), Tape::new(&graph.tape), respond(&probe));
+    let mut run = Run::new(&[workflow], probe.clone(), Tape::new(graph.tape.clone()), respond(&probe));
     // Which branch of a fan-out comes to the limit depends on who was first.
     let is_certain = !is_parallel || graph.limit.is_none();
     let compare = |is_certain| {

@@ -28,7 +28,7 @@ fn random_programs_at_once_do_what_the_reference_does() {
 pub(crate) async fn agrees(case: Case) -> Result<(), TestCaseError> {
     let case = Arc::new(case);
     let probe = Arc::new(Probe::new(case.seed));
-    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(&case.tape), respond(&probe));
+    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(case.tape.clone()), respond(&probe));
     let at_pause = |world: &World| {
         let expected = compare(&case, &probe, world)?;
         prop_assert_eq!(open_questions(world), expected.open, "open questions");

@@ -62,7 +62,7 @@ fn each_way(program: impl Fn(How) -> Program) {
 async fn replays_alike(case: Case) -> Result<(), TestCaseError> {
     let case = Arc::new(case);
     let probe = Arc::new(Probe::new(case.seed));
-    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(&case.tape), respond(&probe));
+    let mut run = Run::new(&workflows(&case, &probe), probe.clone(), Tape::new(case.tape.clone()), respond(&probe));
     let output = completed(run.finish(|_| Ok(())).await?);
     let stored = run.world.stored.lock().unwrap().clone();
     if stored.snapshot.is_none() {
