@@ -1,7 +1,7 @@
 //! Child workflows.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::Pin as Pinned,
     sync::Arc,
     task::{Context, Poll},
@@ -61,7 +61,7 @@ async fn called(
     if known == Known::No {
         let frame = child_frame(pass, &key, &identity, definition, input)?;
         call.begin_work();
-        let end = Running::new(pass, frame).await;
+        let end = driven(&call, Running::new(pass, frame)).await?;
         let value = match end {
             Ok(output) => EntryValue::Value(output),
             Err(failure) => EntryValue::Failed(Box::new(failure)),
@@ -79,6 +79,15 @@ async fn called(
             Err(CallError::Failed(failure))
         }
     }
+}
+
+/// Runs a child to its end, unless the pass ends before: a task that outlives it must leave the child to the next pass.
+async fn driven(call: &Call, mut child: Running) -> Result<FrameEnd, PassOver> {
+    poll_fn(|cx| match call.poll_revealed(cx.waker()) {
+        Ok(_) => Pinned::new(&mut child).poll(cx).map(Ok),
+        Err(over) => Poll::Ready(Err(over)),
+    })
+    .await
 }
 
 /// The frame of a call: the recorded one, or a new one when the call may be made.
@@ -158,6 +167,7 @@ impl Running {
                 Counted::Busy => pass.in_flight = pass.in_flight.saturating_add(1),
                 Counted::Waiting => pass.waiting_children = pass.waiting_children.saturating_add(1),
             }
+            pass.nudge();
         });
     }
 }

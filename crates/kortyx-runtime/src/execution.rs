@@ -288,13 +288,12 @@ impl Engine {
         let shared = Shared::new(run, io, self.registry.clone(), self.limits.clone(), state, durable);
         let shared = Arc::new(shared);
         let root = FrameDriver::new(shared.clone(), ROOT);
-        let cancelled = Box::pin(shared.cancel.clone().cancelled_owned());
         Execution {
             shared,
             root,
             writing: None,
             publishing: Publishing::Idle,
-            cancelled,
+            cancelled: None,
             grace: None,
             grace_over: false,
         }
@@ -346,7 +345,8 @@ pub struct Execution {
     /// The write on its way to storage.
     writing: Option<IoFuture<'static, Result<(), RecordError>>>,
     publishing: Publishing,
-    cancelled: std::pin::Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Wakes the execution when somebody asks the run to stop.
+    cancelled: Option<std::pin::Pin<Box<WaitForCancellationFutureOwned>>>,
     grace: Option<IoFuture<'static, ()>>,
     grace_over: bool,
 }
@@ -395,7 +395,7 @@ impl Execution {
 
     fn poll_advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<Turn, EngineError>> {
         loop {
-            self.poll_cancellation(cx);
+            self.poll_grace(cx);
             let status = self.root.poll(cx);
             if let Some(error) = self.shared.lock().take_halt() {
                 return Poll::Ready(Err(error));
@@ -409,22 +409,28 @@ impl Execution {
                     return Poll::Ready(Ok(Turn::Finished(self.ended(Outcome::Cancelled))));
                 }
             }
-            if !self.poll_storage(cx) {
+            if !self.poll_storage(cx) && !self.poll_cancelled(cx) {
                 return Poll::Pending;
             }
         }
     }
 
-    fn poll_cancellation(&mut self, cx: &mut Context<'_>) {
-        if self.grace.is_none() && self.cancelled.as_mut().poll(cx).is_ready() {
-            self.grace = Some(self.shared.io.host.sleep(self.shared.limits.cancel_grace));
+    fn poll_grace(&mut self, cx: &mut Context<'_>) {
+        if !self.shared.cancel.is_cancelled() || self.grace_over {
+            return;
+        }
+        let grace = self.grace.get_or_insert_with(|| {
             self.shared.lock().wake_frames();
-        }
-        if let Some(grace) = &mut self.grace
-            && !self.grace_over
-        {
-            self.grace_over = grace.as_mut().poll(cx).is_ready();
-        }
+            self.shared.io.host.sleep(self.shared.limits.cancel_grace)
+        });
+        self.grace_over = grace.as_mut().poll(cx).is_ready();
+    }
+
+    /// Whether somebody has asked the run to stop since the last look. Else the execution is woken when somebody does.
+    fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> bool {
+        let token = &self.shared.cancel;
+        let cancelled = self.cancelled.get_or_insert_with(|| Box::pin(token.clone().cancelled_owned()));
+        self.grace.is_none() && cancelled.as_mut().poll(cx).is_ready()
     }
 
     /// Goes on with the write on its way, or begins the next one. `true`: something changed, look again.

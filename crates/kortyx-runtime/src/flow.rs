@@ -15,7 +15,7 @@ use crate::{
     output::Handoff,
     shared::Core,
     state::{Activation, Branch, Closed, Frame, INITIAL_WRITER, Pin, ROOT, View},
-    workflow::{Definition, EdgeIx, Registry, Target},
+    workflow::{Definition, DefinitionPin, EdgeIx, Registry, Target},
 };
 
 /// How a frame ended: its data, or the first failure.
@@ -344,10 +344,7 @@ pub(crate) fn definition_of(core: &Core, registry: &Registry, frame: u32) -> Opt
 
 impl Pin {
     pub(crate) fn of(definition: &Definition) -> Self {
-        Self {
-            id: definition.id().clone(),
-            version: definition.version().clone(),
-            fingerprint: definition.fingerprint().into(),
-        }
+        let DefinitionPin { id, version, fingerprint } = DefinitionPin::of(definition);
+        Self { id, version, fingerprint }
     }
 }

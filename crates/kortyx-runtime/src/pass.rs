@@ -189,7 +189,7 @@ impl PassState {
     }
 
     /// Makes the loop look at the pass, after a change that came from outside a poll of the node.
-    fn nudge(&self) {
+    pub(crate) fn nudge(&self) {
         if let Some(waker) = self.waker.as_ref().filter(|_| !self.polling) {
             waker.wake_by_ref();
         }

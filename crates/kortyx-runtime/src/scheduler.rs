@@ -41,6 +41,8 @@ pub(crate) struct FrameDriver {
     shared: Arc<Shared>,
     frame: u32,
     slots: Vec<Slot>,
+    /// The one that was registered last.
+    waker: Option<Waker>,
 }
 
 struct Slot {
@@ -91,7 +93,7 @@ impl Wake for SlotWaker {
 
 impl FrameDriver {
     pub(crate) fn new(shared: Arc<Shared>, frame: u32) -> Self {
-        Self { shared, frame, slots: Vec::new() }
+        Self { shared, frame, slots: Vec::new(), waker: None }
     }
 
     pub(crate) fn poll(&mut self, cx: &Context<'_>) -> FrameStatus {
@@ -106,7 +108,11 @@ impl FrameDriver {
         FrameStatus::Live
     }
 
-    fn register(&self, waker: &Waker) {
+    fn register(&mut self, waker: &Waker) {
+        match &mut self.waker {
+            Some(known) => known.clone_from(waker),
+            None => self.waker = Some(waker.clone()),
+        }
         let mut core = self.shared.lock();
         match core.frame_wakers.get_mut(&self.frame) {
             Some(known) => known.clone_from(waker),
@@ -221,7 +227,10 @@ impl FrameDriver {
 impl Drop for FrameDriver {
     fn drop(&mut self) {
         let mut core = self.shared.lock();
-        core.frame_wakers.remove(&self.frame);
+        // Another pass may drive the frame by now.
+        if self.waker.as_ref().is_some_and(|own| core.frame_wakers.get(&self.frame).is_some_and(|it| it.will_wake(own))) {
+            core.frame_wakers.remove(&self.frame);
+        }
         let ended: Vec<PassState> = self.slots.iter().filter_map(|slot| core.passes.remove(&slot.activation)).collect();
         drop(core);
         for pass in ended {
@@ -394,10 +403,10 @@ impl Core {
             return Look::Pending;
         }
         let dropped = pass.take_dropped(&activation.journal);
-        self.withdraw(id, dropped);
-        let (Some(pass), Some(activation)) = (self.passes.get_mut(&id), self.state.activations.get(&id)) else {
-            return Look::Pending;
-        };
+        if !dropped.is_empty() {
+            self.withdraw(id, dropped);
+            return Look::Again;
+        }
         match pass.next_emission(&activation.journal) {
             Emission::Known => return Look::Again,
             Emission::Send(chunk) => return Look::Send(chunk),

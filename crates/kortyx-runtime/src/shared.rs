@@ -1,7 +1,7 @@
 //! What the scheduler, the node contexts and the one who delivers answers share while a run executes.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     future::poll_fn,
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -23,6 +23,9 @@ use crate::{
     workflow::Registry,
 };
 
+/// Where the text of a state or a batch begins to grow: most are smaller.
+const ENCODED_SIZE: usize = 2048;
+
 pub(crate) struct Shared {
     pub(crate) info: RunInfo,
     pub(crate) io: Io,
@@ -43,15 +46,17 @@ pub(crate) struct Core {
     wanted: u64,
     /// Who waits for storage.
     waiting: Vec<Waker>,
-    pub(crate) passes: HashMap<u32, PassState>,
+    pub(crate) passes: BTreeMap<u32, PassState>,
     /// The wakers of live frames: who waits for an activation of theirs to become ready.
-    pub(crate) frame_wakers: HashMap<u32, Waker>,
+    pub(crate) frame_wakers: BTreeMap<u32, Waker>,
     /// Questions of suspended activations that storage does not know yet.
-    pub(crate) unpublished: HashMap<u32, Vec<OpenAsk>>,
+    pub(crate) unpublished: BTreeMap<u32, Vec<OpenAsk>>,
     /// Ask keys that storage should close.
     withdrawn: Vec<String>,
     pub(crate) halt: Option<Halt>,
     durable: bool,
+    /// The run is durable, or its first snapshot is on its way.
+    is_opened: bool,
     passes_begun: u64,
 }
 
@@ -77,12 +82,13 @@ impl Shared {
             stored: 0,
             wanted: 0,
             waiting: Vec::new(),
-            passes: HashMap::new(),
-            frame_wakers: HashMap::new(),
-            unpublished: HashMap::new(),
+            passes: BTreeMap::new(),
+            frame_wakers: BTreeMap::new(),
+            unpublished: BTreeMap::new(),
             withdrawn: Vec::new(),
             halt: None,
             durable,
+            is_opened: durable,
             passes_begun: 0,
         };
         let cancel = CancellationToken::new();
@@ -152,8 +158,11 @@ impl Core {
 
     /// Applies an event and remembers it for the next durable point.
     pub(crate) fn emit(&mut self, event: Event) {
-        self.state.apply(event.clone());
-        self.events.push(event);
+        // What comes before the first snapshot is in it.
+        if self.is_opened {
+            self.events.push(event.clone());
+        }
+        self.state.apply(event);
         self.counted = self.counted.saturating_add(1);
     }
 
@@ -219,14 +228,18 @@ impl Core {
 
     /// The state as storage will know it after the next suspension: open questions published, nothing pending.
     pub(crate) fn suspension(&mut self) -> Result<Suspension, RecordError> {
-        let questions = self.questions();
-        let before = self.state.clone_asks(&questions);
-        self.publish_in_state(&questions);
-        let snapshot = snapshot(&self.state);
-        before.restore(&mut self.state);
+        let publish = self.questions();
+        for question in &publish {
+            self.state.publish(question.activation, question.asked.clone());
+        }
+        let snapshot = encode(&self.state);
+        // Only in the snapshot: storage may have answers instead of taking it.
+        for question in &publish {
+            self.state.unpublish(question.activation);
+        }
         Ok(Suspension {
             snapshot: snapshot?,
-            publish: questions,
+            publish,
             withdraw: self.withdrawn.clone(),
             answers_seen: self.state.answers_seen,
             workflow: self.state.pin(),
@@ -237,9 +250,9 @@ impl Core {
     /// Everything so far goes into the first snapshot. Storage knows no question yet, so nothing waits in it: whoever goes
     /// on from it asks again.
     fn begin_opening(&mut self) -> Result<(Vec<u8>, u64), RecordError> {
-        self.events.clear();
+        self.is_opened = true;
         let waiting: Vec<u32> = self.state.set_phases(Phase::Waiting, Phase::Ready);
-        let snapshot = snapshot(&self.state);
+        let snapshot = encode(&self.state);
         for id in waiting {
             self.state.set_phase(id, Phase::Waiting);
         }
@@ -264,20 +277,11 @@ impl Core {
         Ok(Some((Batch { entries, publish: questions, withdraw, answers_seen }, self.counted)))
     }
 
-    fn publish_in_state(&mut self, questions: &[OpenQuestion]) {
-        for question in questions {
-            let asks = vec![question.asked.clone()];
-            self.state.apply(Event::Published { activation: question.activation, asks });
-        }
-    }
-
     /// The questions that wait to be published, by activation and in the order they were asked. An activation that an
     /// answer has made ready will ask again, perhaps for something else.
     fn questions(&self) -> Vec<OpenQuestion> {
-        let mut ids: Vec<&u32> = self.unpublished.keys().filter(|id| self.state.is_waiting(**id)).collect();
-        ids.sort_unstable();
-        let all = ids.into_iter().filter_map(|id| Some((*id, self.unpublished.get(id)?)));
-        all.flat_map(|(id, asks)| asks.iter().map(move |ask| self.question(id, ask))).flatten().collect()
+        let all = self.unpublished.iter().filter(|(id, _)| self.state.is_waiting(**id));
+        all.flat_map(|(id, asks)| asks.iter().filter_map(|ask| self.question(*id, ask))).collect()
     }
 
     fn question(&self, id: u32, ask: &OpenAsk) -> Option<OpenQuestion> {
@@ -360,35 +364,12 @@ impl Core {
     }
 }
 
-/// The asks of the activations that a tentative publication touches.
-struct AsksBefore(Vec<(u32, Vec<Asked>)>);
-
-impl AsksBefore {
-    fn restore(self, state: &mut RunState) {
-        for (id, asks) in self.0 {
-            if let Some(activation) = state.activations.get_mut(&id) {
-                activation.journal.asks = asks;
-            }
+fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, RecordError> {
+    let mut bytes = Vec::with_capacity(ENCODED_SIZE);
+    match serde_json::to_writer(&mut bytes, value) {
+        Ok(()) => Ok(bytes),
+        Err(error) => {
+            Err(RecordError { message: "the run's state does not serialize".into(), source: Some(error.into()) })
         }
     }
-}
-
-impl RunState {
-    fn clone_asks(&self, questions: &[OpenQuestion]) -> AsksBefore {
-        let mut ids: Vec<u32> = questions.iter().map(|question| question.activation).collect();
-        ids.dedup();
-        let asks = ids.into_iter().filter_map(|id| Some((id, self.activations.get(&id)?.journal.asks.clone())));
-        AsksBefore(asks.collect())
-    }
-}
-
-fn snapshot(state: &RunState) -> Result<Vec<u8>, RecordError> {
-    encode(state)
-}
-
-fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, RecordError> {
-    serde_json::to_vec(value).map_err(|error| RecordError {
-        message: "the run's state does not serialize".into(),
-        source: Some(error.into()),
-    })
 }

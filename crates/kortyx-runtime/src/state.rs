@@ -265,6 +265,20 @@ impl RunState {
         self.activations.get(&activation).is_some_and(|activation| activation.phase == Phase::Waiting)
     }
 
+    /// Adds a published question to an activation that waits.
+    pub(crate) fn publish(&mut self, activation: u32, asked: Asked) {
+        if let Some(activation) = self.activations.get_mut(&activation) {
+            activation.journal.asks.push(asked);
+        }
+    }
+
+    /// Takes the last published question back.
+    pub(crate) fn unpublish(&mut self, activation: u32) {
+        if let Some(activation) = self.activations.get_mut(&activation) {
+            activation.journal.asks.pop();
+        }
+    }
+
     /// Moves every activation of a phase to another and says which.
     pub(crate) fn set_phases(&mut self, from: Phase, to: Phase) -> Vec<u32> {
         let changed = self.activations.iter_mut().filter(|(_, activation)| activation.phase == from);

@@ -69,9 +69,7 @@ impl Registry {
 
     /// Exactly this version of a workflow.
     pub fn get(&self, id: &str, version: &str) -> Option<&Arc<Definition>> {
-        let versions = self.versions.get(id)?;
-        let place = versions.binary_search_by(|known| version::compare(known.version(), version)).ok()?;
-        versions.get(place)
+        self.versions.get(id)?.iter().rev().find(|known| **known.version() == *version)
     }
 
     /// The ids, sorted.

@@ -40,7 +40,10 @@ async fn a_task_that_outlives_its_pass_leaves_the_child_to_the_next_pass() {
     let child = asking_child();
     let inner = child.clone();
     let work = |ctx: NodeContext| async move {
-        let slow = || async { Ok::<_, NodeError>(tokio::time::sleep(Duration::from_secs(9)).await) };
+        let slow = || async {
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            Ok::<_, NodeError>(())
+        };
         ctx.step("slow", slow).await?;
         Ok(NodeOutput::new().data("worked", &true))
     };
