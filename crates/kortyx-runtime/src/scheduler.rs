@@ -228,7 +228,8 @@ impl Drop for FrameDriver {
     fn drop(&mut self) {
         let mut core = self.shared.lock();
         // Another pass may drive the frame by now.
-        if self.waker.as_ref().is_some_and(|own| core.frame_wakers.get(&self.frame).is_some_and(|it| it.will_wake(own))) {
+        if self.waker.as_ref().is_some_and(|own| core.frame_wakers.get(&self.frame).is_some_and(|it| it.will_wake(own)))
+        {
             core.frame_wakers.remove(&self.frame);
         }
         let ended: Vec<PassState> = self.slots.iter().filter_map(|slot| core.passes.remove(&slot.activation)).collect();
