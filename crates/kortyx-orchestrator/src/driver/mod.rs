@@ -64,7 +64,7 @@ pub(crate) struct Job {
 }
 
 enum Work {
-    Begun(Drive),
+    Begun(Box<Drive>),
     Granted(Box<Claimed>),
 }
 
@@ -101,7 +101,7 @@ impl Inner {
         let new = NewRun { run_id, session_id, workflow: workflow.clone(), context };
         let live = Live::begin(self, start.run.clone(), new, output);
         let execution = self.engine.start(start, live.io()).map_err(OrchestratorError::InvalidInput)?;
-        let work = Work::Begun(Drive::new(live.clone(), execution, workflow));
+        let work = Work::Begun(Box::new(Drive::new(live.clone(), execution, workflow)));
         Ok(self.job(live, work))
     }
 
