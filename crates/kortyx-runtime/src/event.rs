@@ -173,7 +173,7 @@ impl RunState {
         let journal = Journal::default();
         let activation =
             Activation { frame: frame_id, node, visit, failures: 0, phase: Phase::Ready, at_limit, journal, branch };
-        self.activations.insert(id, activation);
+        self.activations.insert(id, Box::new(activation));
     }
 
     fn apply_completed(
@@ -220,7 +220,8 @@ impl RunState {
         caller.journal.calls = caller.journal.calls.saturating_add(1);
         let depth = self.frames.get(&caller.frame).map_or(0, |frame| frame.depth).saturating_add(1);
         self.next_frame = self.next_frame.max(frame.saturating_add(1));
-        self.frames.insert(frame, Frame::new(Some(Parent { activation, key }), depth, pin, input));
+        let parent = Some(Parent { activation, key });
+        self.frames.insert(frame, Box::new(Frame::new(parent, depth, pin, input)));
     }
 
     /// The activation has something to do, and so have those that wait for it to end.
@@ -234,7 +235,7 @@ impl RunState {
     }
 
     /// Forgets an activation together with the children that it no longer waits for.
-    fn remove_activation(&mut self, id: u32) -> Option<Activation> {
+    fn remove_activation(&mut self, id: u32) -> Option<Box<Activation>> {
         let activation = self.activations.remove(&id)?;
         for child in &activation.journal.children {
             self.remove_frame(child.frame);

@@ -252,7 +252,7 @@ impl Engine {
             v: SNAPSHOT_VERSION,
             context: start.context,
             history,
-            frames: BTreeMap::from([(ROOT, root)]),
+            frames: BTreeMap::from([(ROOT, Box::new(root))]),
             activations: BTreeMap::new(),
             next_frame: ROOT + 1,
             next_activation: 1,

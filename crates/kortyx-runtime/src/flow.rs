@@ -14,7 +14,7 @@ use crate::{
     event::{Event, StateWrites},
     output::Handoff,
     shared::Core,
-    state::{Activation, Branch, Closed, Frame, INITIAL_WRITER, Pin, ROOT, View},
+    state::{Branch, Closed, Frame, INITIAL_WRITER, Pin, ROOT, View},
     workflow::{Definition, DefinitionPin, EdgeIx, Registry, Target},
 };
 
@@ -234,8 +234,8 @@ fn settle(core: &mut Core, definition: &Definition, frame: u32, node: &str) {
         for edge in definition.outgoing(&node) {
             let Target::Node(target) = &definition.edge(*edge).to else { continue };
             let Some(found) = core.state.frame(frame) else { return };
-            let is_active = |activation: &Activation| activation.frame == frame && activation.node == *target;
-            if found.closed.contains_key(&**target) || core.state.activations.values().any(is_active) {
+            let mut active = core.state.activations.values().filter(|activation| activation.frame == frame);
+            if found.closed.contains_key(&**target) || active.any(|activation| activation.node == *target) {
                 continue;
             }
             match decide(found, definition, target) {

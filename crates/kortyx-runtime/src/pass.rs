@@ -6,7 +6,7 @@
 //! its calls run for the first time or are replayed, however its futures are combined.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     future::poll_fn,
     sync::Arc,
     task::{Poll, Waker},
@@ -47,9 +47,9 @@ pub(crate) struct PassState {
     /// The step whose future is being polled.
     pub(crate) running_step: Option<CallKey>,
     diverged: Option<Failure>,
-    counts: HashMap<Arc<str>, u32>,
-    recorded: HashMap<CallKey, Recorded>,
-    requested: HashMap<CallKey, Requested>,
+    counts: BTreeMap<Arc<str>, u32>,
+    recorded: BTreeMap<CallKey, Recorded>,
+    requested: BTreeMap<CallKey, Requested>,
     open: Vec<OpenAsk>,
     /// Questions that the node no longer waits for, since the loop last looked.
     dropped: Vec<CallKey>,
@@ -61,7 +61,7 @@ pub(crate) struct PassState {
     pub(crate) is_patient: bool,
     /// Where in the log completions of this pass are, with the number of events that storage must hold before.
     unstored: VecDeque<(usize, u64)>,
-    emitted: HashMap<Arc<str>, u32>,
+    emitted: BTreeMap<Arc<str>, u32>,
     /// Emissions that the node waits for, in its order.
     outbox: VecDeque<Outgoing>,
     sent: u64,
@@ -124,7 +124,7 @@ struct Requested {
 
 impl PassState {
     pub(crate) fn new(number: u64, journal: &Journal) -> Self {
-        let mut recorded = HashMap::new();
+        let mut recorded = BTreeMap::new();
         let mut note = |key: &CallKey, kind, identity: &Arc<str>, completed| {
             let abandoned = journal.abandoned.contains(key);
             recorded.insert(key.clone(), Recorded { kind, identity: identity.clone(), completed, abandoned });
@@ -152,16 +152,16 @@ impl PassState {
             random_reads: 0,
             running_step: None,
             diverged: None,
-            counts: HashMap::new(),
+            counts: BTreeMap::new(),
             recorded,
-            requested: HashMap::new(),
+            requested: BTreeMap::new(),
             open: Vec::new(),
             dropped: Vec::new(),
             cursor: 0,
             given_up: 0,
             is_patient: true,
             unstored: VecDeque::new(),
-            emitted: HashMap::new(),
+            emitted: BTreeMap::new(),
             outbox: VecDeque::new(),
             sent: 0,
         }

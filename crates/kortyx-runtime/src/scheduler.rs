@@ -232,7 +232,7 @@ impl Drop for FrameDriver {
         {
             core.frame_wakers.remove(&self.frame);
         }
-        let ended: Vec<PassState> = self.slots.iter().filter_map(|slot| core.passes.remove(&slot.activation)).collect();
+        let ended: Vec<_> = self.slots.iter().filter_map(|slot| core.passes.remove(&slot.activation)).collect();
         drop(core);
         for pass in ended {
             pass.close();
@@ -259,7 +259,7 @@ fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWa
     };
     let mut state = PassState::new(number, &activation.journal);
     state.waker = Some(waker.clone().into());
-    core.passes.insert(id, state);
+    core.passes.insert(id, Box::new(state));
     let ctx = NodeContext(Arc::new(pass));
     Some(Work::Pass(match function {
         _ if at_limit => Box::pin(flow::ask_for_more(ctx)),
@@ -350,7 +350,7 @@ fn poll_sending(shared: &Shared, slot: &mut Slot, cx: &mut Context<'_>) -> bool 
     }
     slot.sending = None;
     let mut core = shared.lock();
-    let hash = core.passes.get_mut(&slot.activation).and_then(PassState::end_emission);
+    let hash = core.passes.get_mut(&slot.activation).and_then(|pass| pass.end_emission());
     if let Some(hash) = hash {
         core.emit(Event::Emitted { activation: slot.activation, hash });
     }

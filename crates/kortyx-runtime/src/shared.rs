@@ -46,7 +46,7 @@ pub(crate) struct Core {
     wanted: u64,
     /// Who waits for storage.
     waiting: Vec<Waker>,
-    pub(crate) passes: BTreeMap<u32, PassState>,
+    pub(crate) passes: BTreeMap<u32, Box<PassState>>,
     /// The wakers of live frames: who waits for an activation of theirs to become ready.
     pub(crate) frame_wakers: BTreeMap<u32, Waker>,
     /// Questions of suspended activations that storage does not know yet.

@@ -28,8 +28,12 @@ impl RunState {
             return if id == ROOT { Ok(()) } else { Err(format!("frame {id} has no caller")) };
         };
         let caller = self.activations.get(&parent.activation).filter(|caller| caller.frame < id);
-        let is_known = |caller: &Activation| caller.journal.children.iter().any(|child| child.frame == id);
-        if caller.is_some_and(is_known) { Ok(()) } else { Err(format!("the caller of frame {id} does not know it")) }
+        let mut children = caller.into_iter().flat_map(|caller| &caller.journal.children);
+        if children.any(|child| child.frame == id) {
+            Ok(())
+        } else {
+            Err(format!("the caller of frame {id} does not know it"))
+        }
     }
 
     fn check_activation(&self, id: u32, activation: &Activation, registry: &Registry) -> Result<(), String> {

@@ -28,8 +28,9 @@ pub(crate) struct RunState {
     pub(crate) context: RawJson,
     /// Earlier messages of the conversation, as the client sent them.
     pub(crate) history: RawJson,
-    pub(crate) frames: BTreeMap<u32, Frame>,
-    pub(crate) activations: BTreeMap<u32, Activation>,
+    /// Boxed, as are activations: the leaf of a map has room for eleven, used or not.
+    pub(crate) frames: BTreeMap<u32, Box<Frame>>,
+    pub(crate) activations: BTreeMap<u32, Box<Activation>>,
     pub(crate) next_frame: u32,
     pub(crate) next_activation: u32,
     /// Node activations so far, and how many are allowed before the run asks whether to go on.
@@ -248,7 +249,7 @@ pub(crate) struct OpenAsk {
 
 impl RunState {
     pub(crate) fn frame(&self, id: u32) -> Option<&Frame> {
-        self.frames.get(&id)
+        self.frames.get(&id).map(|frame| &**frame)
     }
 
     /// The definition that the run is bound to.
