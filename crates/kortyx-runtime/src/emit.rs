@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 use crate::{
     NodeContext, NodeError,
     context::{derived_id, hex},
-    event::Event,
     pass::PassOver,
 };
 
@@ -38,12 +37,6 @@ impl NodeContext {
     pub fn structured(&self, id: &str, data_type: impl Into<Arc<str>>) -> StructuredStream {
         let key = self.0.with_pass(|pass| pass.next_key(&format!("structured:{id}")));
         let stream_id: Arc<str> = key.map_or_else(|_| String::new(), |key| derived_id(self, &key)).into();
-        let opened = stream_id.to_string();
-        let _ = self.0.with(|core| {
-            if !core.state.streams.contains(&opened) {
-                core.emit(Event::Stream { id: opened });
-            }
-        });
         StructuredStream { ctx: self.clone(), stream_id, data_type: data_type.into(), id: id.into() }
     }
 

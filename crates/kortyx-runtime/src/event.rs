@@ -37,8 +37,6 @@ pub(crate) enum Event {
     Random { activation: u32, id: String },
     /// A branch read the workflow state.
     Read { activation: u32, key: String, value: Option<RawJson> },
-    /// A structured stream was opened.
-    Stream { id: String },
     /// An attempt failed and another follows.
     Retried { activation: u32 },
     /// The frame goes on in another workflow.
@@ -99,7 +97,6 @@ impl RunState {
                     frame.input = input.unwrap_or_else(|| frame.input.clone());
                 }
             }
-            Event::Stream { id } => self.streams.push(id),
             Event::Allowed { more } => self.allowance = self.allowance.saturating_add(more),
             Event::AnswersSeen { seq } => self.answers_seen = self.answers_seen.max(seq),
             Event::Abandoned { activation, key } => {

@@ -259,7 +259,6 @@ impl Engine {
             executions: 0,
             allowance: definition.max_node_executions().map_or(u64::MAX, u64::from),
             answers_seen: 0,
-            streams: Vec::new(),
         };
         let execution = self.execution(start.run, state, io, false);
         flow::begin_frame(&mut execution.shared.lock(), &definition, ROOT);

@@ -38,9 +38,6 @@ pub(crate) struct RunState {
     pub(crate) allowance: u64,
     /// The highest answer number received.
     pub(crate) answers_seen: u64,
-    /// Structured streams opened, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) streams: Vec<String>,
 }
 
 /// One execution of a workflow within the run: the root's, or a child's.

@@ -10,8 +10,10 @@
 
 mod answers;
 mod cancel;
+mod child_bounds;
 mod children;
 mod code;
+mod emission;
 mod failures;
 mod features;
 mod handoff;
@@ -28,6 +30,7 @@ mod model_programs;
 mod model_reference;
 mod model_replay;
 mod parallel;
+mod races;
 mod replay;
 mod retries;
 mod sample;

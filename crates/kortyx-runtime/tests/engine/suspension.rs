@@ -8,23 +8,12 @@ use std::{
     time::Duration,
 };
 
+use crate::sample::{one_node, yes_no};
 use crate::support::{Drive, World, completed, failed, select, text};
-use kortyx_contracts::{AskExt, Choice, Text};
+use kortyx_contracts::{AskExt, Text};
 use kortyx_protocol::ResumeResponse;
-use kortyx_runtime::{NodeContext, NodeError, NodeOutput, NodeResult, Workflow, workflow::END};
+use kortyx_runtime::{NodeContext, NodeError, NodeOutput, Workflow, workflow::END};
 use serde_json::json;
-
-fn yes_no(question: &str) -> Choice {
-    Choice::new(question).option("yes", "Yes").option("no", "No")
-}
-
-fn one_node<F, Fut>(node: F) -> Workflow
-where
-    F: Fn(NodeContext) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = NodeResult> + Send + 'static,
-{
-    Workflow::builder("flow").node("node", node).build().unwrap()
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_question_pauses_the_run_and_its_answer_goes_on() {
