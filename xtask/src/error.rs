@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A failure of the automation, as opposed to a failed check or test.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,55 @@ pub(crate) enum Error {
     /// The table of lanes names a package that the workspace does not have.
     #[error("the lane table names the package `{0}`, which is no member of the workspace")]
     UnknownPackage(String),
+    /// Somebody asked this program to end.
+    #[error("interrupted")]
+    Interrupted,
+    /// Signals cannot be listened to.
+    #[error("cannot listen to signals")]
+    Signals(#[source] io::Error),
+    /// A server is neither installed nor given.
+    #[error("{software} is not installed: {advice}")]
+    NotInstalled {
+        /// What is missing.
+        software: &'static str,
+        /// What to do.
+        advice: String,
+    },
+    /// A server refuses to run as root, and there is nobody else.
+    #[error("Postgres does not run as root, and there is no account `{0}`")]
+    NoAccount(String),
+    /// The system gave no port.
+    #[error("no free port")]
+    Port(#[source] io::Error),
+    /// Somebody took the port of a server before it did.
+    #[error("another program took the port of {server}")]
+    PortTaken {
+        /// The server.
+        server: String,
+    },
+    /// A server ended by itself.
+    #[error("{server} ended ({status}); the end of its log:{log}")]
+    Died {
+        /// The server.
+        server: String,
+        /// How it ended.
+        status: String,
+        /// Its last lines.
+        log: String,
+    },
+    /// A server runs and cannot be used.
+    #[error("{server} was not ready after {limit:?}; the end of its log:{log}")]
+    NotReady {
+        /// The server.
+        server: String,
+        /// How long it had.
+        limit: Duration,
+        /// Its last lines.
+        log: String,
+    },
+    /// The system gave no random bytes.
+    #[error("no random bytes")]
+    Random(#[source] getrandom::Error),
 }
 
 impl Error {

@@ -1,12 +1,15 @@
-//! Automation of this workspace: `cargo xtask test-matrix`, `cargo xtask layers`, `cargo xtask bench`.
+//! Automation of this workspace: `cargo xtask test-matrix`, `serve`, `layers`, `bench`.
 
 mod bench;
 mod console;
 mod error;
 mod features;
+mod interrupt;
 mod layers;
 mod matrix;
 mod process;
+mod serve;
+mod servers;
 mod workspace;
 
 use std::ffi::OsString;
@@ -16,6 +19,7 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Error;
 use crate::matrix::Tally;
+use crate::servers::Server;
 
 /// Automation of this workspace.
 #[derive(Debug, Parser)]
@@ -35,6 +39,21 @@ enum Command {
         /// Prints the lanes and exits.
         #[arg(long)]
         list: bool,
+        /// Installs servers that lanes need and the system lacks, with its package manager.
+        #[arg(long)]
+        provision: bool,
+    },
+    /// Starts servers as the lanes do, runs a command with their URLs in its environment, and stops them.
+    Serve {
+        /// Which.
+        #[arg(required = true)]
+        servers: Vec<Server>,
+        /// Installs them when the system lacks them, with its package manager.
+        #[arg(long)]
+        provision: bool,
+        /// The command; without one the URLs are printed and the servers run until Ctrl-C.
+        #[arg(last = true)]
+        command: Vec<OsString>,
     },
     /// Proves that crates depend downwards only and stay within their dependency budgets.
     Layers,
@@ -52,15 +71,18 @@ fn main() -> ExitCode {
             matrix::list();
             ExitCode::SUCCESS
         }
-        Command::TestMatrix { lanes, list: false } => test_matrix(&lanes),
+        Command::TestMatrix { lanes, list: false, provision } => test_matrix(&lanes, provision),
+        Command::Serve { servers, provision, command } => {
+            serve::command(&servers, provision, &command).unwrap_or_else(|error| report(&error))
+        }
         Command::Layers => layers::command().unwrap_or_else(|error| report(&error)),
         Command::Bench { args } => bench::command(&args).unwrap_or_else(|error| report(&error)),
     }
 }
 
 /// Whatever happens, the counts are the last line.
-fn test_matrix(lanes: &[String]) -> ExitCode {
-    let total = matrix::run(lanes).unwrap_or_else(|error| {
+fn test_matrix(lanes: &[String], provision: bool) -> ExitCode {
+    let total = matrix::run(lanes, provision).unwrap_or_else(|error| {
         report(&error);
         Tally::one_failed()
     });

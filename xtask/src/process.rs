@@ -3,12 +3,14 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::interrupt;
 
 /// How often a running child is looked at.
 const POLL: Duration = Duration::from_millis(20);
@@ -66,37 +68,62 @@ pub(crate) fn logged(mut command: Command, log: &Path, stdout: Option<&Path>, li
         None => stderr.try_clone().map_err(Error::file(log))?,
     };
     let program = command.get_program().display().to_string();
-    let mut child = command.stdout(stdout).stderr(stderr).spawn().map_err(Error::run(&program))?;
-    match wait(&mut child, limit).map_err(Error::run(&program))? {
+    let child = command.stdout(stdout).stderr(stderr).spawn().map_err(Error::run(&program))?;
+    match wait(child, &program, Some(limit))? {
         Some(status) if status.success() => Ok(Ended::Well),
         Some(_) => Ok(Ended::Badly),
         None => Ok(Ended::TimedOut),
     }
 }
 
-fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<ExitStatus>> {
+/// Runs a command to its end, however long it takes.
+pub(crate) fn status(mut command: Command) -> Result<ExitStatus, Error> {
+    let program = command.get_program().display().to_string();
+    let child = command.spawn().map_err(Error::run(&program))?;
+    wait(child, &program, None)?.ok_or(Error::Interrupted)
+}
+
+/// Keeps a command out of reach of the terminal's Ctrl-C.
+pub(crate) fn own_group(command: &mut Command) {
+    command.process_group(0);
+}
+
+/// Waits for a child's end. It is killed at its limit, and when this program is asked to end.
+fn wait(mut child: Child, program: &str, limit: Option<Duration>) -> Result<Option<ExitStatus>, Error> {
     let start = Instant::now();
     loop {
-        if let Some(status) = child.try_wait()? {
+        if let Some(status) = child.try_wait().map_err(Error::run(program))? {
             return Ok(Some(status));
         }
-        if start.elapsed() >= limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
+        let interrupted = interrupt::happened();
+        if interrupted || limit.is_some_and(|limit| start.elapsed() >= limit) {
+            child.kill().and_then(|()| child.wait()).map_err(Error::run(program))?;
+            return if interrupted { Err(Error::Interrupted) } else { Ok(None) };
         }
         thread::sleep(POLL);
     }
 }
 
-fn create(path: &Path) -> Result<File, Error> {
+/// The last lines of a log as they stand under a failure, or nothing.
+pub(crate) fn tail(log: &Path, lines: usize) -> String {
+    // Programs may print anything, so what is not UTF-8 is replaced.
+    let text = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let all: Vec<_> = text.lines().collect();
+    let last = all.iter().skip(all.len().saturating_sub(lines));
+    last.fold(String::new(), |tail, line| tail + "\n     | " + line)
+}
+
+/// Creates a file and the folders that it lies in.
+pub(crate) fn create(path: &Path) -> Result<File, Error> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(Error::file(folder))?;
     }
     File::create(path).map_err(Error::file(path))
 }
 
-fn line(command: &Command) -> String {
+/// A command as people would type it.
+pub(crate) fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }

@@ -3,7 +3,9 @@
 use std::error::Error;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -40,10 +42,14 @@ fn workspace(memory: &str, tests: &str) -> Result<TempDir, Box<dyn Error>> {
 }
 
 fn xtask(folder: &Path, args: &[&str]) -> Result<Output, Box<dyn Error>> {
+    Ok(xtask_command(folder, args).output()?)
+}
+
+fn xtask_command(folder: &Path, args: &[&str]) -> Command {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     xtask.args(args).current_dir(folder).env("KORTYX_SQLITE_PATH", "not-for-tests");
-    xtask.env("CARGO_BUILD_JOBS", "1");
-    Ok(xtask.env("CARGO_TARGET_DIR", folder.join("target")).output()?)
+    xtask.env("CARGO_BUILD_JOBS", "1").env("CARGO_TARGET_DIR", folder.join("target"));
+    xtask
 }
 
 fn text(output: &Output) -> String {
@@ -141,5 +147,31 @@ fn slow_a_test_program_that_dies_is_a_failure() -> Outcome {
 
     assert!(!output.status.success());
     assert_eq!(text(&output).lines().last(), Some("2 passed, 1 failed, 1 skipped"));
+    Ok(())
+}
+
+#[test]
+fn slow_an_interrupted_run_ends_with_the_counts_and_leaves_no_test_program() -> Outcome {
+    let folder = workspace(
+        "#[test] fn sleeps() {
+            std::fs::write(\"id.part\", std::process::id().to_string()).unwrap();
+            std::fs::rename(\"id.part\", \"id\").unwrap();
+            std::thread::sleep(std::time::Duration::from_secs(600));
+        }",
+        SUITE,
+    )?;
+    let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "memory"]).stdout(Stdio::piped()).spawn()?;
+    let ready = folder.path().join("crates").join("kortyx-memory").join("id");
+    while !ready.exists() && run.try_wait()?.is_none() {
+        thread::sleep(Duration::from_millis(20));
+    }
+
+    Command::new("kill").args(["-s", "TERM", &run.id().to_string()]).status()?;
+    let output = run.wait_with_output()?;
+
+    assert!(!output.status.success());
+    assert_eq!(text(&output).lines().last(), Some("0 passed, 1 failed, 0 skipped"));
+    let id = fs::read_to_string(ready)?;
+    assert!(!Command::new("kill").args(["-0", &id]).status()?.success(), "the test program still runs");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The table of lanes.
 
 use crate::error::Error;
+use crate::servers::Server;
 use crate::workspace::{Member, Workspace};
 
 /// Checks and tests that run and count together.
@@ -10,6 +11,8 @@ pub(super) struct Lane {
     pub(super) name: &'static str,
     /// What it proves.
     pub(super) about: &'static str,
+    /// The servers that run meanwhile; the environment of its tests has their URLs.
+    pub(super) needs: &'static [Server],
     /// What it does, in order.
     pub(super) steps: &'static [Step],
 }
@@ -36,7 +39,7 @@ pub(super) enum Step {
     Tests {
         /// Whose tests.
         packages: Packages,
-        /// What tells them apart from other lanes' runs of the same tests.
+        /// What tells them apart from other runs of the same tests, in other lanes or in this one.
         env: Env,
     },
 }
@@ -55,12 +58,13 @@ pub(super) enum Packages {
 
 /// Every lane, the cheap ones first.
 ///
-/// A store's lane is its crate's tests, then the workspace's tests on that store. One that needs a server starts it as
-/// a child of this process.
+/// A store's lane is its crate's tests, then the workspace's tests on that store. Servers that it needs are started as
+/// children of this process and stay for the lanes after it that need them too.
 pub(super) const LANES: &[Lane] = &[
     Lane {
         name: "lint",
         about: "format and clippy",
+        needs: &[],
         steps: &[
             Step::Check { name: "format", args: &["fmt", "--all", "--check"], env: &[] },
             Step::Check {
@@ -73,6 +77,7 @@ pub(super) const LANES: &[Lane] = &[
     Lane {
         name: "docs",
         about: "documentation without warnings, and its examples",
+        needs: &[],
         steps: &[
             Step::Check {
                 name: "documentation",
@@ -82,20 +87,23 @@ pub(super) const LANES: &[Lane] = &[
             Step::Doctests,
         ],
     },
-    Lane { name: "layers", about: "arrows between crates and dependency budgets", steps: &[Step::Layers] },
+    Lane { name: "layers", about: "arrows between crates and dependency budgets", needs: &[], steps: &[Step::Layers] },
     Lane {
         name: "features",
         about: "each crate with no feature, each feature alone, the default and all",
+        needs: &[],
         steps: &[Step::FeatureSets],
     },
     Lane {
         name: "unit",
         about: "crates that need no store",
+        needs: &[],
         steps: &[Step::Tests { packages: Packages::Unnamed, env: &[] }],
     },
     Lane {
         name: "memory",
         about: "the store in this process, and the workspace's tests on it",
+        needs: &[],
         steps: &[
             Step::Tests { packages: Packages::Named(&["kortyx-memory"]), env: &[] },
             Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "memory")] },
@@ -104,6 +112,7 @@ pub(super) const LANES: &[Lane] = &[
     Lane {
         name: "sqlite",
         about: "the store in a file, and the workspace's tests on it",
+        needs: &[],
         steps: &[
             Step::Tests { packages: Packages::Named(&["kortyx-sqlite"]), env: &[] },
             Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "sqlite")] },

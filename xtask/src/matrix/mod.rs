@@ -12,31 +12,47 @@ use std::time::Instant;
 
 use crate::console;
 use crate::error::Error;
+use crate::interrupt;
 use crate::workspace::Workspace;
 use lane::{LANES, Lane};
 use runner::Runner;
 use table::Row;
 
-/// Prints the lanes.
+/// Prints the lanes, and the servers that they need.
 pub(crate) fn list() {
+    let width = LANES.iter().map(|lane| lane.name.len()).max().unwrap_or_default();
     for lane in LANES {
-        console::say(format_args!("{:<10} {}", lane.name, lane.about));
+        let needs: Vec<_> =
+            lane.needs.iter().map(|server| format!("{} ({})", server.name(), server.variable())).collect();
+        let needs = if needs.is_empty() { String::new() } else { format!("; needs {}", needs.join(", ")) };
+        console::say(format_args!("{:<width$} {}{needs}", lane.name, lane.about));
     }
 }
 
 /// Runs the named lanes, or all, prints their table and returns their sum.
-pub(crate) fn run(names: &[String]) -> Result<Tally, Error> {
+pub(crate) fn run(names: &[String], install: bool) -> Result<Tally, Error> {
     let lanes = select(names)?;
+    interrupt::watch().map_err(Error::Signals)?;
     let workspace = Workspace::load()?;
     let mut runner = Runner::new(&workspace, &lanes)?;
+    if install {
+        runner.provision(&lanes);
+    }
     let mut rows = Vec::new();
-    for lane in lanes {
+    for (place, lane) in lanes.iter().enumerate() {
         let start = Instant::now();
         let tally = runner.lane(lane);
         rows.push(Row { name: lane.name, tally, elapsed: start.elapsed() });
+        if interrupt::happened() {
+            break;
+        }
+        let later = lanes.iter().skip(place + 1).flat_map(|lane| lane.needs).copied();
+        runner.keep(&later.collect::<Vec<_>>());
     }
     console::say(table::render(&rows));
-    Ok(rows.iter().map(|row| row.tally).sum())
+    let total: Tally = rows.iter().map(|row| row.tally).sum();
+    // What was cut short is no success, even when nothing was under way.
+    if interrupt::happened() && total.failed == 0 { Err(Error::Interrupted) } else { Ok(total) }
 }
 
 /// The named lanes in the order of the table, so that the cheap ones come first; all when none is named.

@@ -11,8 +11,10 @@ use super::programs::Programs;
 use crate::console::{describe, say};
 use crate::error::Error;
 use crate::features::feature_sets;
+use crate::interrupt;
 use crate::layers;
 use crate::process::{self, Ended};
+use crate::servers::{self, Server, Servers};
 use crate::workspace::{Member, Workspace};
 
 /// Longer than any cargo command takes, building from nothing on two cores.
@@ -30,6 +32,9 @@ pub(super) struct Runner<'a> {
     tested: Vec<&'a Member>,
     /// Built when the first lane needs them.
     programs: Option<Programs>,
+    servers: Servers,
+    /// The URLs of the servers of the current lane, each with its variable.
+    urls: Vec<(&'static str, String)>,
     /// Where output goes.
     logs: PathBuf,
 }
@@ -45,24 +50,48 @@ impl<'a> Runner<'a> {
         if logs.exists() {
             fs::remove_dir_all(&logs).map_err(Error::file(&logs))?;
         }
-        Ok(Self { workspace, tested, programs: None, logs })
+        let servers = Servers::new(logs.join("servers"));
+        Ok(Self { workspace, tested, programs: None, servers, urls: Vec::new(), logs })
+    }
+
+    /// Installs the servers of these lanes that the system lacks. When it cannot, the lanes say so once more.
+    pub(super) fn provision(&self, lanes: &[&Lane]) {
+        let needs: Vec<_> = lanes.iter().flat_map(|lane| lane.needs).copied().collect();
+        if let Err(error) = servers::provision(&needs, &self.logs.join("provision")) {
+            say(format_args!("   FAIL  {}", describe(&error)));
+        }
+    }
+
+    /// Stops the servers that are not among these.
+    pub(super) fn keep(&mut self, needs: &[Server]) {
+        self.servers.keep(needs);
     }
 
     /// Runs one lane. What keeps a step from running is a failure of the step; the others run.
+    ///
+    /// Without its servers a lane fails, and so it does when one of them ends before it.
     pub(super) fn lane(&mut self, lane: &Lane) -> Tally {
         say(format_args!("\n== {}: {}", lane.name, lane.about));
+        match self.servers.urls(lane.needs) {
+            Ok(urls) => self.urls = urls,
+            Err(error) => return failed(&error),
+        }
+        for server in lane.needs {
+            say(format_args!("   ...   {} runs", server.name()));
+        }
         let mut sum = Tally::default();
         for step in lane.steps {
-            let tally = self.step(lane, step).unwrap_or_else(|error| {
-                say(format_args!("   FAIL  {}", describe(&error)));
-                Tally::one_failed()
-            });
+            let tally = self.step(lane, step).unwrap_or_else(|error| failed(&error));
             sum += tally;
+            if interrupt::happened() {
+                break;
+            }
             if !tally.ran() {
                 say("   FAIL  no test ran");
                 sum += Tally::one_failed();
             }
         }
+        sum += self.servers.died().iter().map(failed).sum();
         sum
     }
 
@@ -88,7 +117,7 @@ impl<'a> Runner<'a> {
             say(format_args!("   ok    {name} ({seconds:.1} s)"));
         } else {
             say(format_args!("   FAIL  {name} ({seconds:.1} s{})", killed(ended)));
-            show_tail(&log)?;
+            show_tail(&log);
         }
         Ok(Tally::of(ended == Ended::Well))
     }
@@ -123,7 +152,7 @@ impl<'a> Runner<'a> {
         if ended != Ended::Well && tally.failed == 0 {
             tally += Tally::one_failed();
         }
-        conclude("examples in the documentation", tally, ended, seconds, &log)?;
+        conclude("examples in the documentation", tally, ended, seconds, &log);
         Ok(tally)
     }
 
@@ -146,9 +175,12 @@ impl<'a> Runner<'a> {
         }
         for member in members {
             for program in programs.of(member) {
-                let name = format!("{} {}", member.name, program.target);
+                let name = format!("{} {}{}", member.name, program.target, variant(env));
                 let mut command = programs.command(program, member);
-                command.envs(env.iter().copied());
+                for server in Server::ALL {
+                    command.env_remove(server.variable());
+                }
+                command.envs(self.urls.iter().cloned()).envs(env.iter().copied());
                 sum += run_program(command, &name, &self.log(lane, &name))?;
             }
         }
@@ -164,7 +196,7 @@ impl<'a> Runner<'a> {
             say(format_args!("   ...   built the test programs of all lanes ({seconds:.1} s)"));
         } else {
             say(format_args!("   ...   some test programs cannot be built ({seconds:.1} s{})", killed(programs.ended)));
-            show_tail(&log)?;
+            show_tail(&log);
         }
         Ok(programs)
     }
@@ -173,6 +205,17 @@ impl<'a> Runner<'a> {
         let name = name.replace(|character: char| !character.is_ascii_alphanumeric(), "-");
         self.logs.join(lane.name).join(name).with_extension("log")
     }
+}
+
+fn failed(error: &Error) -> Tally {
+    say(format_args!("   FAIL  {}", describe(error)));
+    Tally::one_failed()
+}
+
+/// What tells a run of tests from others in its lane, whose name tells the store.
+fn variant(env: Env) -> String {
+    let settings = env.iter().filter(|(name, _)| *name != "KORTYX_TEST_STORE");
+    settings.fold(String::new(), |variant, (name, value)| format!("{variant} {name}={value}"))
 }
 
 fn run_program(command: Command, name: &str, log: &Path) -> Result<Tally, Error> {
@@ -184,17 +227,19 @@ fn run_program(command: Command, name: &str, log: &Path) -> Result<Tally, Error>
         // It died, was killed, or never said how many tests it ran.
         (tally, _) => [tally.unwrap_or_default(), Tally::one_failed()].into_iter().sum(),
     };
-    conclude(name, tally, ended, seconds, log)?;
+    conclude(name, tally, ended, seconds, log);
     for line in output.lines().filter(|line| line.starts_with("conformance: ")) {
         say(format_args!("         {line}"));
     }
     Ok(tally)
 }
 
-fn conclude(name: &str, tally: Tally, ended: Ended, seconds: f64, log: &Path) -> Result<(), Error> {
+fn conclude(name: &str, tally: Tally, ended: Ended, seconds: f64, log: &Path) {
     let verdict = if tally.failed == 0 { "ok  " } else { "FAIL" };
     say(format_args!("   {verdict}  {name}: {tally} ({seconds:.1} s{})", killed(ended)));
-    if tally.failed == 0 { Ok(()) } else { show_tail(log) }
+    if tally.failed > 0 {
+        show_tail(log);
+    }
 }
 
 fn timed(command: Command, log: &Path, limit: Duration) -> Result<(Ended, f64), Error> {
@@ -207,13 +252,9 @@ fn killed(ended: Ended) -> &'static str {
     if ended == Ended::TimedOut { ", killed at its limit" } else { "" }
 }
 
-fn show_tail(log: &Path) -> Result<(), Error> {
-    let output = read(log)?;
-    let lines: Vec<_> = output.lines().collect();
-    let hidden = lines.len().saturating_sub(TAIL);
-    lines.into_iter().skip(hidden).for_each(|line| say(format_args!("     | {line}")));
-    say(format_args!("     | all of it: {}", log.display()));
-    Ok(())
+fn show_tail(log: &Path) {
+    let tail = process::tail(log, TAIL);
+    say(format_args!("{}\n     | all of it: {}", tail.trim_start_matches('\n'), log.display()));
 }
 
 /// Tests may print anything, so what is not UTF-8 is replaced.

@@ -18,11 +18,12 @@ pub(super) struct Row {
 
 /// Lays the rows out, with a heading.
 pub(super) fn render(rows: &[Row]) -> String {
-    let mut text = format!("\n{:<10} {:>8} {:>8} {:>8} {:>9}\n", "lane", "passed", "failed", "skipped", "seconds");
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or_default().max(10);
+    let mut text = format!("\n{:<width$} {:>8} {:>8} {:>8} {:>9}\n", "lane", "passed", "failed", "skipped", "seconds");
     for Row { name, tally, elapsed } in rows {
         let Tally { passed, failed, skipped } = tally;
         let seconds = elapsed.as_secs_f64();
-        let _ = writeln!(text, "{name:<10} {passed:>8} {failed:>8} {skipped:>8} {seconds:>9.1}");
+        let _ = writeln!(text, "{name:<width$} {passed:>8} {failed:>8} {skipped:>8} {seconds:>9.1}");
     }
     text
 }

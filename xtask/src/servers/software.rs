@@ -1,0 +1,88 @@
+//! What has to be installed, and where its programs are.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use super::provision::Manager;
+use crate::error::Error;
+
+/// Where programs also are that the search path of a person may lack.
+const SYSTEM: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin"];
+/// Folders with a folder for each version of Postgres, and what those are called.
+const POSTGRES: [(&str, &str); 5] = [
+    ("/usr/lib/postgresql", ""),
+    ("/usr", "pgsql-"),
+    ("/usr/libexec", "postgresql"),
+    ("/opt/homebrew/opt", "postgresql@"),
+    ("/usr/local/opt", "postgresql@"),
+];
+
+/// Something that a package manager installs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Software {
+    Redis,
+    Postgres,
+    PgBouncer,
+}
+
+impl Software {
+    /// For people.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Redis => "Redis",
+            Self::Postgres => "Postgres",
+            Self::PgBouncer => "PgBouncer",
+        }
+    }
+
+    /// Its programs are here.
+    pub(super) fn installed(self) -> bool {
+        match self {
+            Self::Redis => {
+                find(&["redis-server", "valkey-server"]).is_some() && find(&["redis-cli", "valkey-cli"]).is_some()
+            }
+            Self::Postgres => find(&["initdb"]).is_some(),
+            Self::PgBouncer => find(&["pgbouncer"]).is_some(),
+        }
+    }
+
+    /// It is not installed: what to do.
+    pub(super) fn missing(self) -> Error {
+        let advice = match Manager::find() {
+            Some(manager) => {
+                format!("run `{}`, or this command with `--provision`", manager.install(&[self]).join(" "))
+            }
+            None => "install it, or name a server in the environment".to_owned(),
+        };
+        Error::NotInstalled { software: self.name(), advice }
+    }
+}
+
+/// The first of these programs that is installed.
+pub(super) fn find(programs: &[&str]) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(SYSTEM.iter().map(PathBuf::from)).chain(postgres());
+    let folders = env::join_paths(folders).ok()?;
+    programs.iter().find_map(|program| which::which_in(program, Some(&folders), "/").ok())
+}
+
+/// The folders of the programs of Postgres, the newest version first.
+fn postgres() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for (folder, prefix) in POSTGRES {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let version = name.to_str().and_then(|name| name.strip_prefix(prefix)?.parse::<f32>().ok());
+            found.extend(version.map(|version| (version, entry.path())));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    found.into_iter().flat_map(|(_, folder)| [folder.join("bin"), folder]).collect()
+}
+
+/// A password that nobody on this machine guesses.
+pub(super) fn password() -> Result<String, Error> {
+    let half = || getrandom::u64().map_err(Error::Random);
+    Ok(format!("{:016x}{:016x}", half()?, half()?))
+}
