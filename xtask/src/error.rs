@@ -57,7 +57,7 @@ pub(crate) enum Error {
     #[error("{software} is not installed: {advice}")]
     NotInstalled {
         /// What is missing.
-        software: &'static str,
+        software: String,
         /// What to do.
         advice: String,
     },

@@ -115,6 +115,10 @@ impl Servers {
 
     /// The variable and the URL of each of these servers; those that are neither given nor running are started.
     pub(crate) fn urls(&mut self, needs: &[Server]) -> Result<Vec<(&'static str, String)>, Error> {
+        let lacking = software::lacking(needs);
+        if !lacking.is_empty() {
+            return Err(software::missing(&lacking));
+        }
         let mut urls = Vec::new();
         for server in needs {
             let url = match server.given() {

@@ -24,24 +24,24 @@ pub(super) enum Manager {
 
 /// Installs what these servers need, unless it is there or their URLs are given. Says first what it runs.
 pub(crate) fn provision(servers: &[Server], logs: &Path) -> Result<(), Error> {
-    let mut missing: Vec<Software> = Vec::new();
-    for software in servers.iter().filter(|server| server.given().is_none()).flat_map(|server| server.software()) {
-        if !software.installed() && !missing.contains(software) {
-            missing.push(*software);
-        }
+    let lacking = software::lacking(servers);
+    if lacking.is_empty() {
+        return Ok(());
     }
-    let Some(first) = missing.first() else { return Ok(()) };
-    let manager = Manager::find().ok_or_else(|| first.missing())?;
-    say(format_args!("\n== provision: {}", missing.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")));
+    let manager = Manager::find().ok_or_else(|| software::missing(&lacking))?;
+    say(format_args!("\n== provision: {}", software::names(&lacking)));
     if let Some(refresh) = manager.refresh() {
         // Of the lists of several sources one may be out of reach; the installation tells whether it was needed.
         run(&refresh, &logs.join("refresh.log")).unwrap_or_else(|error| say(format_args!("   FAIL  {error}")));
     }
-    run(&manager.install(&missing), &logs.join("install.log"))?;
-    match missing.iter().find(|software| !software.installed()) {
-        Some(software) => Err(software.missing()),
-        None => Ok(()),
+    let install = manager.install(&lacking);
+    run(&install, &logs.join("install.log"))?;
+    let lacking = software::lacking(servers);
+    if lacking.is_empty() {
+        return Ok(());
     }
+    let advice = format!("`{}` did not bring it", install.join(" "));
+    Err(Error::NotInstalled { software: software::names(&lacking), advice })
 }
 
 impl Manager {

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
+use super::Server;
 use super::provision::Manager;
 use crate::error::Error;
 
@@ -27,8 +28,7 @@ pub(super) enum Software {
 }
 
 impl Software {
-    /// For people.
-    pub(super) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Redis => "Redis",
             Self::Postgres => "Postgres",
@@ -47,16 +47,37 @@ impl Software {
         }
     }
 
-    /// It is not installed: what to do.
+    /// It is not installed.
     pub(super) fn missing(self) -> Error {
-        let advice = match Manager::find() {
-            Some(manager) => {
-                format!("run `{}`, or this command with `--provision`", manager.install(&[self]).join(" "))
-            }
-            None => "install it, or name a server in the environment".to_owned(),
-        };
-        Error::NotInstalled { software: self.name(), advice }
+        missing(&[self])
     }
+}
+
+/// What these servers need and the system lacks. A server that is given needs nothing.
+pub(super) fn lacking(servers: &[Server]) -> Vec<Software> {
+    let mut lacking = Vec::new();
+    for software in servers.iter().filter(|server| server.given().is_none()).flat_map(|server| server.software()) {
+        if !software.installed() && !lacking.contains(software) {
+            lacking.push(*software);
+        }
+    }
+    lacking
+}
+
+/// These are not installed: what to do, in one command.
+pub(super) fn missing(software: &[Software]) -> Error {
+    let advice = match Manager::find() {
+        Some(manager) => {
+            format!("run `{}`, or this command with `--provision`", manager.install(software).join(" "))
+        }
+        None => "install it, or name a server in the environment".to_owned(),
+    };
+    Error::NotInstalled { software: names(software), advice }
+}
+
+/// For people.
+pub(super) fn names(software: &[Software]) -> String {
+    software.iter().map(|software| software.name()).collect::<Vec<_>>().join(", ")
 }
 
 /// The first of these programs that is installed.

@@ -21,7 +21,7 @@ fn a_missing_server_fails_with_the_command_that_installs_it() {
     let (apt, asked) = manager(&world, "");
     let path = world.search_path(&[("apt-get", &apt)]);
 
-    let output = world.serve(&["redis", "--", "true"]).env("PATH", path).output().unwrap();
+    let output = world.serve(&["redis", "redis-cluster", "--", "true"]).env("PATH", path).output().unwrap();
 
     let complaint = complaint(&output);
     assert!(complaint.contains("Redis is not installed: run `"), "{complaint}");
@@ -73,6 +73,18 @@ fn a_failed_installation_shows_what_the_package_manager_said() {
     let complaint = complaint(&output);
     assert!(complaint.contains("E: no such package"), "{complaint}");
     assert!(world.is_clean());
+}
+
+#[test]
+fn an_installation_that_brings_nothing_is_no_success() {
+    let world = World::new();
+    let (apt, _) = manager(&world, "");
+    let path = world.search_path(&[("apt-get", &apt)]);
+
+    let output = world.serve(&["--provision", "redis", "--", "true"]).env("PATH", path).output().unwrap();
+
+    let complaint = complaint(&output);
+    assert!(complaint.contains("redis-server` did not bring it"), "{complaint}");
 }
 
 #[test]
