@@ -66,7 +66,7 @@ pub(crate) enum Selected {
 }
 
 /// Looks a variable up.
-pub(crate) type Lookup<'a> = dyn Fn(&str) -> Option<OsString> + 'a;
+pub(crate) type Lookup<'a> = dyn Fn(&str) -> Option<OsString> + Send + 'a;
 
 /// The store that the environment names: Postgres before Redis before SQLite before memory.
 pub(crate) fn store(lookup: &Lookup<'_>) -> Result<Selected, EnvironmentError> {

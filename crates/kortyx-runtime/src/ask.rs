@@ -10,7 +10,6 @@ use crate::{
     NodeContext, NodeError,
     io::IoFuture,
     pass::{Call, Known, PassRef},
-    shared::Halt,
     state::{CallKey, EntryValue, Kind, OpenAsk},
 };
 
@@ -159,8 +158,7 @@ async fn asked<A: Ask>(
                     key.id, pass.node
                 ),
             );
-            pass.shared.lock().halt_with(Halt::Parked(failure));
-            std::future::pending().await
+            pass.park(failure).await
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     flow::{self, FrameEnd},
     pass::{Call, Known, PassOver, PassRef},
     scheduler::{FrameDriver, FrameStatus},
-    state::{CallKey, Entry, EntryValue, Kind, Pin},
+    state::{CallKey, Entry, EntryValue, Kind, Pin, unreadable},
     workflow::Definition,
 };
 
@@ -29,6 +29,7 @@ impl NodeContext {
     ///
     /// # Errors
     /// The child is not registered, its input does not fit, a limit is reached, it is called within a step, or it failed.
+    /// A recorded output that no longer reads as `O` parks the run, until code that reads it is deployed.
     pub fn call<I, O>(
         &self,
         id: &str,
@@ -43,7 +44,20 @@ impl NodeContext {
         let key = pass.with_pass(|state| state.next_key(id));
         let definition = workflow.definition().clone();
         let input = RawJson::of(&input).map_err(CallError::Json);
-        async move { called(&pass, key?, &definition, input?).await?.decode().map_err(CallError::Json) }
+        async move {
+            let key = key?;
+            let (output, known) = called(&pass, key.clone(), &definition, input?).await?;
+            let error = match output.decode() {
+                Ok(output) => return Ok(output),
+                Err(error) => error,
+            };
+            if known != Known::Completed && !pass.shared.is_restored {
+                return Err(CallError::Json(error));
+            }
+            // The child is done: without its output the node must neither go on nor call it again.
+            let text = format!("the output of the call `{}` has another type: {error}", key.id);
+            pass.park(unreadable(&pass.node, &text)).await
+        }
     }
 }
 
@@ -52,7 +66,7 @@ async fn called(
     key: CallKey,
     definition: &Arc<Definition>,
     input: RawJson,
-) -> Result<RawJson, CallError> {
+) -> Result<(RawJson, Known), CallError> {
     let identity: Arc<str> = format!("{}@{}", definition.id(), definition.version()).into();
     let (mut call, known) = Call::begin(pass, key.clone(), Kind::Call, &identity)?;
     if known == Known::InStep {
@@ -72,7 +86,7 @@ async fn called(
         drop(busy);
     }
     match call.revealed().await? {
-        EntryValue::Value(output) => Ok(output),
+        EntryValue::Value(output) => Ok((output, known)),
         EntryValue::Failed(failure) => Err(CallError::Failed(*failure)),
         EntryValue::Answer(_) => {
             let failure = Failure::new(FailureCode::ReplayDiverged, "the journal entry of a child call is an answer");

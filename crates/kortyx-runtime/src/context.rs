@@ -45,7 +45,8 @@ impl NodeContext {
     /// A top-level field of the run's data.
     ///
     /// # Errors
-    /// The field is absent, or does not have this type; the error names it.
+    /// The field is absent, or does not read as this type; the error names it. A node of a run that was stored before,
+    /// perhaps by other code, which fails with the latter parks the run instead of failing it.
     pub fn data<T: DeserializeOwned>(&self, field: &str) -> Result<T, NodeError> {
         match self.raw_data(field)? {
             Some(value) => decode(&value, "the data field", field),
@@ -287,7 +288,10 @@ fn advance(counter: Option<&mut usize>) -> usize {
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(value: &RawJson, what: &str, name: &str) -> Result<T, NodeError> {
-    value.decode().map_err(|error| NodeError::message(format!("{what} `{name}` has another type: {error}")))
+    value.decode().map_err(|error| {
+        let wanted = std::any::type_name::<T>();
+        NodeError::unreadable(format!("{what} `{name}` does not read as `{wanted}`: {error}"))
+    })
 }
 
 fn place_of(state: &RunState, activation: &Activation) -> String {

@@ -27,12 +27,27 @@ pub struct NodeError(Box<Repr>);
 enum Repr {
     Private(Box<dyn Error + Send + Sync>),
     Coded(Failure),
+    /// What the run holds does not read as the type that the node asks for.
+    Unreadable(String),
 }
 
 impl NodeError {
     /// A private error with this text.
     pub fn message(text: impl Into<String>) -> Self {
         Self(Box::new(Repr::Private(text.into().into())))
+    }
+
+    /// A value that the run holds does not read as the type that the node asks for.
+    pub(crate) fn unreadable(text: String) -> Self {
+        Self(Box::new(Repr::Unreadable(text)))
+    }
+
+    /// Why the node cannot read what the run holds, when that is why it failed.
+    pub(crate) fn as_unreadable(&self) -> Option<&str> {
+        match &*self.0 {
+            Repr::Unreadable(text) => Some(text),
+            Repr::Private(_) | Repr::Coded(_) => None,
+        }
     }
 
     /// An error that the client may see: a code of the application's own and a message that says what to do.
@@ -47,21 +62,22 @@ impl NodeError {
         match &*self.0 {
             Repr::Private(_) => true,
             Repr::Coded(failure) => failure.retryable != Some(false),
+            Repr::Unreadable(_) => false,
         }
     }
 
     /// The failure as the client sees it. The private text goes to tracing only.
     pub(crate) fn into_failure(self, workflow: &str, node: &str) -> Failure {
-        match *self.0 {
-            Repr::Coded(failure) => failure,
-            Repr::Private(source) => {
-                tracing::error!(workflow, node, error = chain(source.as_ref()), "the node failed");
-                Failure::new(
-                    FailureCode::ExecutionFailed,
-                    format!("the node `{node}` of the workflow `{workflow}` failed; the server's log has the cause"),
-                )
-            }
-        }
+        let cause = match *self.0 {
+            Repr::Coded(failure) => return failure,
+            Repr::Private(source) => chain(source.as_ref()),
+            Repr::Unreadable(text) => text,
+        };
+        tracing::error!(workflow, node, error = cause, "the node failed");
+        Failure::new(
+            FailureCode::ExecutionFailed,
+            format!("the node `{node}` of the workflow `{workflow}` failed; the server's log has the cause"),
+        )
     }
 }
 
@@ -76,6 +92,7 @@ impl fmt::Display for NodeError {
         match &*self.0 {
             Repr::Private(source) => fmt::Display::fmt(source, f),
             Repr::Coded(failure) => fmt::Display::fmt(failure, f),
+            Repr::Unreadable(text) => f.write_str(text),
         }
     }
 }

@@ -283,8 +283,8 @@ impl Engine {
         Ok(execution)
     }
 
-    fn execution(&self, run: RunInfo, state: RunState, io: Io, durable: bool) -> Execution {
-        let shared = Shared::new(run, io, self.registry.clone(), self.limits.clone(), state, durable);
+    fn execution(&self, run: RunInfo, state: RunState, io: Io, is_restored: bool) -> Execution {
+        let shared = Shared::new(run, io, self.registry.clone(), self.limits.clone(), state, is_restored);
         let shared = Arc::new(shared);
         let root = FrameDriver::new(shared.clone(), ROOT);
         Execution {

@@ -20,7 +20,7 @@ use crate::{
     output,
     pass::{Emission, PassRef, PassState, Reveal},
     shared::{Core, Halt, Shared},
-    state::{Child, Entry, Phase, diverged},
+    state::{Child, Entry, Phase, diverged, unreadable},
 };
 
 /// How often one activation may go on within one poll before others get their turn.
@@ -203,6 +203,10 @@ impl FrameDriver {
             Err(error) => Some(error),
         };
         let Some(error) = failed else { return };
+        if let Some(what) = error.as_unreadable().filter(|_| self.shared.is_restored) {
+            let node = core.state.activations.get(&id).map(|activation| activation.node.clone()).unwrap_or_default();
+            return core.halt_with(Halt::Parked(unreadable(&node, what)));
+        }
         match flow::retry_delay(&core, &self.shared.registry, id, &error) {
             Some(delay) => {
                 let sleep = self.shared.io.host.sleep(delay);

@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     pub(crate) limits: crate::Limits,
     pub(crate) cancel: CancellationToken,
+    /// The run was stored before, perhaps by other code.
+    pub(crate) is_restored: bool,
     core: Mutex<Core>,
 }
 
@@ -73,7 +75,7 @@ impl Shared {
         registry: Arc<Registry>,
         limits: crate::Limits,
         state: RunState,
-        durable: bool,
+        is_restored: bool,
     ) -> Self {
         let core = Core {
             state,
@@ -87,12 +89,12 @@ impl Shared {
             unpublished: BTreeMap::new(),
             withdrawn: Vec::new(),
             halt: None,
-            durable,
-            is_opened: durable,
+            durable: is_restored,
+            is_opened: is_restored,
             passes_begun: 0,
         };
         let cancel = CancellationToken::new();
-        Self { info, io, registry, limits, cancel, core: Mutex::new(core) }
+        Self { info, io, registry, limits, cancel, is_restored, core: Mutex::new(core) }
     }
 
     /// A panic while the lock is held cannot leave half a change: every change is one `apply`.

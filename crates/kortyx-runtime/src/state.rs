@@ -350,6 +350,16 @@ pub(crate) fn diverged(place: &str, recorded: &str, now: &str) -> Failure {
     )
 }
 
+/// A failure that says that the node cannot read what the run has stored.
+pub(crate) fn unreadable(node: &str, what: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        FailureCode::ReplayDiverged,
+        format!(
+            "the node `{node}` cannot read what the run has stored: {what}; deploy code that reads it, or cancel the run"
+        ),
+    )
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_zero(number: &u32) -> bool {
     *number == 0

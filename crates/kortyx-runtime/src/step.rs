@@ -9,7 +9,7 @@ use crate::{
     NodeContext, NodeError,
     context::decode,
     pass::{Call, InFlight, Known, PassRef},
-    state::{CallKey, Entry, EntryValue, Kind},
+    state::{CallKey, Entry, EntryValue, Kind, unreadable},
 };
 
 impl NodeContext {
@@ -18,6 +18,8 @@ impl NodeContext {
     /// The result is durable before the code after it runs, and replay returns it without calling `f`. An error is not
     /// recorded: the step runs again when the node does. If the process dies between the effect and its record, the step
     /// runs again too; hand [`NodeContext::idempotency_key`] to the effect so that it happens once.
+    ///
+    /// A recorded result that no longer reads as `T` parks the run, until code that reads it is deployed.
     ///
     /// Only the returned value survives, so `f` cannot change what it captures: a closure that borrows mutably is not
     /// `Clone` and does not compile.
@@ -70,7 +72,11 @@ impl NodeContext {
                 drop(busy);
             }
             match call.revealed().await? {
-                EntryValue::Value(value) => decode(&value, "the result of the step", &key.id),
+                EntryValue::Value(value) => match decode(&value, "the result of the step", &key.id) {
+                    // The step is done: without its result the node must neither go on nor do it again.
+                    Err(error) if known == Known::Completed => pass.park(unreadable(&pass.node, &error)).await,
+                    decoded => decoded,
+                },
                 _ => Err(NodeError::message(format!("the journal entry of the step `{}` is no result", key.id))),
             }
         }

@@ -262,9 +262,9 @@ struct Inner {
     kind: String,
 }
 
-/// A step's record of another type is told to the node, by the step's name; nothing becomes null.
+/// A step's record of another type sets the run aside, by the step's name; nothing becomes null.
 #[tokio::test]
-async fn b116_a_recorded_step_of_another_type_is_a_typed_error() {
+async fn b116_a_recorded_step_of_another_type_parks_the_run() {
     let world = World::new();
     let version = |is_new: bool| {
         one_node(
@@ -284,7 +284,10 @@ async fn b116_a_recorded_step_of_another_type_is_a_typed_error() {
         world.agent(&version(false)).await.execute(&version(false), json!({}), ExecuteOptions::new()).await.unwrap();
     let outcome = world.agent(&version(true)).await.resume(&only(&paused).resume, ResumeResponse::text("x")).await;
     match outcome {
-        Err(OrchestratorError::SetAside(why)) => assert!(why.message.contains("read"), "{why}"),
-        other => assert_eq!(failure(other.unwrap()).code, FailureCode::ExecutionFailed),
+        Err(OrchestratorError::SetAside(why)) => {
+            assert_eq!(why.code, FailureCode::ReplayDiverged);
+            assert!(why.message.contains("the result of the step `read`"), "{why}");
+        }
+        other => panic!("expected a parked run, found {other:?}"),
     }
 }

@@ -18,7 +18,7 @@ use kortyx_protocol::{Failure, StreamChunk};
 pub(crate) use self::call::{Call, Known};
 use crate::{
     event::StateWrites,
-    shared::{Core, Shared},
+    shared::{Core, Halt, Shared},
     state::{CallKey, Child, Entry, EntryValue, Journal, Kind, OpenAsk},
 };
 
@@ -338,6 +338,12 @@ impl PassRef {
             Some(pass) if pass.number == self.number => Ok(work(&mut core)),
             _ => Err(PassOver),
         }
+    }
+
+    /// Sets the run aside: what is recorded does not fit the code. The node goes no further.
+    pub(crate) async fn park<T>(&self, failure: Failure) -> T {
+        self.shared.lock().halt_with(Halt::Parked(failure));
+        std::future::pending().await
     }
 
     /// Works on this pass.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{
     sample::{Counter, asks, idle, one_node, yes_no},
-    support::{Drive, World, completed, select},
+    support::{Drive, World, completed, failed, select},
 };
 
 /// Nodes in a row, the last of which asks.
@@ -153,4 +153,101 @@ async fn a_new_question_before_an_answered_one_takes_nobody_elses_answer() {
     let after = world.redeploy(&[&flow(&["a", "new"])]);
     assert!(matches!(after.resume().await, Drive::Waiting));
     assert_eq!(completed(after.answer("new", select(&["no"])).await), json!({"answers": ["a: yes", "new: no"]}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b116_a_recorded_result_that_no_longer_reads_parks_the_run_and_nothing_runs_again() {
+    let effects = Counter::default();
+    let old = one_node({
+        let effects = effects.clone();
+        move |ctx| {
+            let effects = effects.clone();
+            async move {
+                ctx.step("count", || effects.effect()).await?;
+                ctx.interrupt("q", yes_no("?")).await?;
+                Ok(NodeOutput::new().data("ok", &true))
+            }
+        }
+    });
+    let world = World::new(&[&old]);
+    world.run(&old, json!(null)).await;
+    world.accept("q", select(&["yes"]));
+    let new = one_node({
+        let effects = effects.clone();
+        move |ctx| {
+            let effects = effects.clone();
+            async move {
+                // What a retry wrapper does: another use of the step's id would be another effect.
+                for _ in 0..3 {
+                    let text = || async { Ok::<_, kortyx_runtime::NodeError>(effects.up().to_string()) };
+                    let _ = ctx.step::<String, _, _, _>("count", text).await;
+                }
+                ctx.interrupt("q", yes_no("?")).await?;
+                Ok(NodeOutput::new())
+            }
+        }
+    });
+    let failure = parked(world.redeploy(&[&new]).resume().await);
+    assert_eq!(failure.code, FailureCode::ReplayDiverged);
+    assert!(failure.message.contains("the result of the step `count`"), "{}", failure.message);
+    assert!(failure.message.contains("String"), "{}", failure.message);
+    assert_eq!(effects.get(), 1);
+    assert_eq!(completed(world.redeploy(&[&old]).resume().await), json!({"ok": true}));
+    assert_eq!(effects.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn b116_the_output_of_a_child_that_no_longer_reads_parks_the_run() {
+    let child = Workflow::builder("child").node("node", idle).build().unwrap();
+    let old = one_node({
+        let child = child.clone();
+        move |ctx| {
+            let child = child.clone();
+            async move {
+                let _: serde_json::Value = ctx.call("child", &child, json!(null)).await?;
+                asks("q")(ctx).await
+            }
+        }
+    });
+    let world = World::new(&[&old, &child]);
+    world.run(&old, json!(null)).await;
+    world.accept("q", select(&["yes"]));
+    let typed: Workflow<serde_json::Value, Vec<u8>> =
+        Workflow::builder("child").node("node", idle).output::<Vec<u8>>().build().unwrap();
+    let new = one_node(move |ctx| {
+        let typed = typed.clone();
+        async move {
+            let _ = ctx.call("child", &typed, json!(null)).await;
+            asks("q")(ctx).await
+        }
+    });
+    let failure = parked(world.redeploy(&[&new, &child]).resume().await);
+    assert!(failure.message.contains("the output of the call `child`"), "{}", failure.message);
+    assert_eq!(completed(world.redeploy(&[&old, &child]).resume().await), json!({"q": "yes"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn b116_a_node_that_fails_because_it_cannot_read_the_state_parks_the_run_only_when_it_was_stored() {
+    let reads = |as_text: bool| {
+        one_node(move |ctx| async move {
+            let answer = ctx.interrupt("q", yes_no("?")).await?;
+            if as_text {
+                let _: String = ctx.input()?;
+            }
+            Ok(NodeOutput::new().data("q", &answer))
+        })
+    };
+    let world = World::new(&[&reads(false)]);
+    world.run(&reads(false), json!(5)).await;
+    world.accept("q", select(&["yes"]));
+    let failure = parked(world.redeploy(&[&reads(true)]).resume().await);
+    assert!(failure.message.contains("the input of `flow`"), "{}", failure.message);
+    assert_eq!(completed(world.redeploy(&[&reads(false)]).resume().await), json!({"q": "yes"}));
+
+    let fresh = one_node(|ctx| async move {
+        let _: String = ctx.input()?;
+        Ok(NodeOutput::new())
+    });
+    let failure = failed(World::new(&[&fresh]).run(&fresh, json!(5)).await);
+    assert_eq!(failure.code, FailureCode::ExecutionFailed, "nothing was stored that other code could read");
 }

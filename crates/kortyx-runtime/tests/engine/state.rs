@@ -214,7 +214,7 @@ async fn b116_stored_data_of_another_type_is_an_error_that_names_it() {
     world.run(&flow, json!("text")).await;
     let errors = completed(world.answer("q", select(&["yes"])).await)["errors"].take();
     let named =
-        ["the data field `field` has another type", "no field `absent`", "the input of `flow` has another type"];
+        ["the data field `field` does not read as", "no field `absent`", "the input of `flow` does not read as"];
     for (error, part) in errors.as_array().unwrap().iter().zip(named) {
         assert!(error.as_str().unwrap().contains(part), "{error}");
     }
