@@ -77,6 +77,13 @@ pub enum Fact {
         /// The question, as the caller named it.
         request_id: RequestId,
     },
+    /// Somebody gave an answer that does not fit the question, which stays open.
+    AnswerInvalid {
+        /// The question.
+        request_id: RequestId,
+        /// How many things are wrong with the answer.
+        issues: usize,
+    },
     /// Somebody gave the accepted answer again.
     AnswerRepeated {
         /// The question.

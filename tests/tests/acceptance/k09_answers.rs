@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kortyx::{
-    ChatOptions, Choice, ExecuteOptions, InterruptContract, MultiChoice, NodeContext, NodeError, NodeOutput,
+    ChatOptions, Choice, ExecuteOptions, Fact, InterruptContract, MultiChoice, NodeContext, NodeError, NodeOutput,
     OrchestratorError, Picker, RefusalReason, Text, Workflow,
     protocol::{
         ChatRequest, ExecutionResult, Failure, FailureCode, Limits, ResumeAnswers, ResumeRequest, ResumeResponse,
@@ -12,7 +12,7 @@ use kortyx::{
     store::{InterruptQuery, RunStatus, Scope},
 };
 use kortyx_tests::{
-    Counter, World, approve_or_decline, code, data, failure, handle, input_of, kinds, one_node, only, questions,
+    Counter, Facts, World, approve_or_decline, code, data, failure, handle, input_of, kinds, one_node, only, questions,
     reason, resume_message, with,
 };
 use schemars::JsonSchema;
@@ -89,7 +89,8 @@ async fn b122_a_text_for_a_typed_question_is_refused_before_the_node_sees_it() {
 async fn b124_an_invalid_answer_is_told_field_by_field_and_the_next_one_works() {
     let world = World::new();
     let workflow = booking(&Counter::new());
-    let agent = world.agent(&workflow).await;
+    let facts = Facts::new();
+    let agent = world.builder().await.workflow(&workflow).telemetry(facts.clone()).build().await.unwrap();
     let paused = agent.execute(&workflow, json!({}), ExecuteOptions::new()).await.unwrap();
     let gate = only(&paused).resume;
     let scope = Scope::session(gate.session_id.clone());
@@ -102,6 +103,8 @@ async fn b124_an_invalid_answer_is_told_field_by_field_and_the_next_one_works() 
     assert_eq!(paths, ["/people", "/seats/1"]);
     let run = agent.get_run(&gate.run_id, &scope).await.unwrap().unwrap();
     assert_eq!((run.status, agent.driven_runs()), (RunStatus::Suspended, 0));
+    let audited = Fact::AnswerInvalid { request_id: gate.request_id.clone(), issues: 2 };
+    assert_eq!(facts.all().iter().filter(|fact| **fact == audited).count(), 1, "it is recorded for audit");
 
     let right = ResumeResponse::value(json!({"seats": ["a"], "people": 2}));
     assert_eq!(agent.resume(&gate, right).await.unwrap().status(), "completed");

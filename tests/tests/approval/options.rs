@@ -87,6 +87,7 @@ fn a_wrong_answer_shows_what_is_wrong_and_keeps_the_question() {
 fn refused(review: &mut Review, value: &str, reasons: &[&str]) {
     let before = review.open_question();
     let said = review.answer(value);
+    assert!(!said.is_well, "{value} is refused, and the exit code must say so");
     let all = said.stdout + &said.stderr;
     assert!(reasons.iter().all(|reason| all.contains(reason)), "{value} is not refused for {reasons:?}: {all}");
     assert_eq!(review.open_question(), before);

@@ -124,6 +124,10 @@ impl Inner {
                 RefusalReason::Expired | RefusalReason::Unknown => {
                     self.telemetry.record(|| Fact::AnswerLate { request_id });
                 }
+                RefusalReason::Invalid(issues) => {
+                    let issues = issues.len();
+                    self.telemetry.record(|| Fact::AnswerInvalid { request_id, issues });
+                }
                 _ => {}
             }
         }

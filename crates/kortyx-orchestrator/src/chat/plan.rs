@@ -60,8 +60,15 @@ impl Inner {
             InterruptStatus::Superseded => RefusalReason::Superseded,
             InterruptStatus::Pending | InterruptStatus::Expired => RefusalReason::Invalid(issues),
         };
-        if reason == RefusalReason::AlreadyResolved {
-            self.telemetry.record(|| Fact::AnswerConflicted { request_id: record.request_id.clone() });
+        let request_id = || record.request_id.clone();
+        match &reason {
+            RefusalReason::AlreadyResolved => {
+                self.telemetry.record(|| Fact::AnswerConflicted { request_id: request_id() });
+            }
+            RefusalReason::Invalid(issues) => {
+                self.telemetry.record(|| Fact::AnswerInvalid { request_id: request_id(), issues: issues.len() });
+            }
+            _ => {}
         }
         refused(record, meta, reason)
     }

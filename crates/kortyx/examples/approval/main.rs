@@ -40,6 +40,15 @@ struct Arguments {
     answer: Option<Vec<String>>,
 }
 
+/// Where the review stands after an answer.
+#[derive(PartialEq, Eq)]
+enum Review {
+    Over,
+    Waits,
+    /// The answer was refused.
+    Unchanged,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(Arguments::parse()).await {
@@ -84,7 +93,7 @@ async fn dialog(
         println!("Reviewing `{}`.", document.name);
         let options = ExecuteOptions::new().session(session.clone());
         let started = agent.execute(workflow, document, options);
-        if report(terminal::working("drafting a summary", started).await?) {
+        if report(terminal::working("drafting a summary", started).await?) == Review::Over {
             return Ok(());
         }
         open = open_questions(agent, session).await?;
@@ -96,7 +105,7 @@ async fn dialog(
             println!("The question stays open. Start the program again to go on.");
             return Ok(());
         };
-        if respond(agent, &question.id, response).await? {
+        if respond(agent, &question.id, response).await? == Review::Over {
             return Ok(());
         }
         open = open_questions(agent, session).await?;
@@ -110,12 +119,14 @@ async fn answer(agent: &Agent, open: &[Interrupt], id: &str, value: &str) -> Res
     let [question] = matching.as_slice() else {
         return Err(format!("{} open questions have an id that begins with `{id}`; see --list", matching.len()).into());
     };
-    respond(agent, &question.id, terminal::parse(&question.input, value)?).await?;
-    Ok(())
+    match respond(agent, &question.id, terminal::parse(&question.input, value)?).await? {
+        Review::Unchanged => Err("the answer was refused".into()),
+        Review::Over | Review::Waits => Ok(()),
+    }
 }
 
-/// Gives an answer; one that does not fit is explained and changes nothing. `true`: the review is over.
-async fn respond(agent: &Agent, id: &RequestId, response: ResumeResponse) -> Result<bool, Box<dyn Error>> {
+/// Gives an answer; one that does not fit is explained and changes nothing.
+async fn respond(agent: &Agent, id: &RequestId, response: ResumeResponse) -> Result<Review, Box<dyn Error>> {
     let scope = Scope::session(SessionId::new("approval")?);
     let answered = agent.answer(id, scope, response, whoami());
     match terminal::working("working", answered).await {
@@ -125,30 +136,30 @@ async fn respond(agent: &Agent, id: &RequestId, response: ResumeResponse) -> Res
             for issue in Failure::from(error).issues.unwrap_or_default() {
                 println!("  {}", terminal::explain(&issue));
             }
-            Ok(false)
+            Ok(Review::Unchanged)
         }
         Err(error) => Err(Failure::from(error).into()),
     }
 }
 
-/// Shows where the review stands. `true`: it is over.
-fn report<T: serde::Serialize>(result: ExecutionResult<T>) -> bool {
+/// Shows where the review stands.
+fn report<T: serde::Serialize>(result: ExecutionResult<T>) -> Review {
     match result {
         ExecutionResult::Completed { data, .. } => {
             let text = serde_json::to_string_pretty(&data).unwrap_or_default();
             println!("\nThe review is finished:\n{text}");
-            true
+            Review::Over
         }
         ExecutionResult::Suspended { interrupts, .. } => {
             let nodes: Vec<&str> = interrupts.iter().map(|question| &*question.node).collect();
             println!("Saved; the run waits in `{}`.", nodes.join("`, `"));
-            false
+            Review::Waits
         }
         ExecutionResult::Failed { error, .. } => {
             println!("The review failed: {error}");
-            true
+            Review::Over
         }
-        ExecutionResult::Cancelled { .. } => true,
+        ExecutionResult::Cancelled { .. } => Review::Over,
     }
 }
 

@@ -101,8 +101,11 @@ fn select(input: &InterruptInput, labels: &[String]) -> ResumeResponse {
     ResumeResponse::select(chosen.map(|option| option.id.as_str()))
 }
 
-/// Asks for each property of a contract's response schema.
+/// Shows a contract's request and asks for each property of its response schema.
 fn form(input: &InterruptInput) -> Result<Value, InquireError> {
+    for (name, value) in input.request.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        println!("{name}: {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    }
     let schema = input.response_schema.clone().unwrap_or_default();
     let mut answer = Map::new();
     for (name, property) in properties(&schema) {
