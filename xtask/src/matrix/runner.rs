@@ -262,3 +262,14 @@ fn read(log: &Path) -> Result<String, Error> {
     let bytes = fs::read(log).map_err(Error::file(log))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_the_same_tests_in_one_lane_are_told_apart_by_what_they_are_run_with() {
+        assert_eq!(variant(&[("KORTYX_TEST_STORE", "redis")]), "");
+        assert_eq!(variant(&[("KORTYX_TEST_STORE", "redis"), ("KORTYX_TEST_CODEC", "1")]), " KORTYX_TEST_CODEC=1");
+    }
+}
