@@ -9,11 +9,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::error::Error;
 use crate::interrupt;
 
 /// How often a running child is looked at.
 const POLL: Duration = Duration::from_millis(20);
+/// How long a child has to end when it is asked to.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +26,7 @@ pub(crate) enum Ended {
     Well,
     /// With another exit code, or by a signal.
     Badly,
-    /// It was still running at its limit and was killed.
+    /// It was still running at its limit and was stopped.
     TimedOut,
 }
 
@@ -88,7 +92,7 @@ pub(crate) fn own_group(command: &mut Command) {
     command.process_group(0);
 }
 
-/// Waits for a child's end. It is killed at its limit, and when this program is asked to end.
+/// Waits for a child's end. It is stopped at its limit, and when this program is asked to end.
 fn wait(mut child: Child, program: &str, limit: Option<Duration>) -> Result<Option<ExitStatus>, Error> {
     let start = Instant::now();
     loop {
@@ -97,8 +101,25 @@ fn wait(mut child: Child, program: &str, limit: Option<Duration>) -> Result<Opti
         }
         let interrupted = interrupt::happened();
         if interrupted || limit.is_some_and(|limit| start.elapsed() >= limit) {
-            child.kill().and_then(|()| child.wait()).map_err(Error::run(program))?;
+            end(&mut child, Signal::TERM, GRACE);
             return if interrupted { Err(Error::Interrupted) } else { Ok(None) };
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Asks a child to end with a signal, kills it when it has not after a while, and waits for its end.
+pub(crate) fn end(child: &mut Child, signal: Signal, grace: Duration) {
+    let start = Instant::now();
+    // The id is the child's for as long as nobody has waited for its end.
+    if let (Ok(None), Some(id)) = (child.try_wait(), i32::try_from(child.id()).ok().and_then(Pid::from_raw)) {
+        let _ = kill_process(id, signal);
+    }
+    while let Ok(None) = child.try_wait() {
+        if start.elapsed() >= grace {
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
         }
         thread::sleep(POLL);
     }
@@ -130,6 +151,9 @@ pub(crate) fn line(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
+    use std::os::unix::process::ExitStatusExt as _;
+
     use super::*;
 
     #[test]
@@ -156,6 +180,18 @@ mod tests {
         let ended = logged(sleeper, &folder.path().join("log"), None, Duration::ZERO).unwrap();
 
         assert_eq!(ended, Ended::TimedOut);
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_when_asked_is_killed() {
+        let mut stubborn = command("sh");
+        stubborn.args(["-c", "trap '' TERM; echo; while :; do sleep 1; done"]);
+        let mut child = stubborn.stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+
+        end(&mut child, Signal::TERM, Duration::from_millis(100));
+
+        assert_eq!(child.try_wait().unwrap().unwrap().signal(), Some(9));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::home::Home;
 use crate::error::Error;
@@ -50,7 +50,7 @@ impl Daemon {
         match guard(&child, stop, &home) {
             Ok(guard) => Ok(Self { name: name.to_owned(), child, stop, guard, log, home }),
             Err(error) => {
-                end(&mut child, stop);
+                process::end(&mut child, stop.signal().0, LIMIT / 4);
                 Err(error)
             }
         }
@@ -107,7 +107,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        end(&mut self.child, self.stop);
+        process::end(&mut self.child, self.stop.signal().0, LIMIT / 4);
         let _ = self.guard.kill();
         let _ = self.guard.wait();
     }
@@ -130,23 +130,4 @@ fn guard(server: &Child, stop: Stop, home: &Home) -> Result<Child, Error> {
     // It keeps nothing open that somebody may wait for.
     shell.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     shell.spawn().map_err(Error::run("sh"))
-}
-
-/// Stops a child and waits for its end.
-fn end(child: &mut Child, stop: Stop) {
-    // The id is the child's as long as nobody has waited for its end.
-    let start = Instant::now();
-    let mut asked = false;
-    while let Ok(None) = child.try_wait() {
-        if !asked {
-            asked = true;
-            let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            let _ = id.map(|id| kill_process(id, stop.signal().0));
-        } else if start.elapsed() >= LIMIT / 4 {
-            let _ = child.kill();
-            let _ = child.wait();
-        } else {
-            thread::sleep(POLL / 5);
-        }
-    }
 }
