@@ -2,43 +2,71 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
+/// A bit that the value of no digit has.
+const NO_DIGIT: u32 = 64;
+
 /// The text of these bytes.
 pub(crate) fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for place in 0..=group.len() {
-            let six = bits >> (18 - 6 * place) & 0x3f;
-            text.extend(usize::try_from(six).ok().and_then(|six| ALPHABET.get(six)).map(|byte| char::from(*byte)));
-        }
+    let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    let (groups, rest) = bytes.as_chunks::<3>();
+    for [a, b, c] in groups {
+        text.extend(digits([*a, *b, *c]));
     }
-    text
+    match rest {
+        [a] => text.extend(digits([*a, 0, 0]).into_iter().take(2)),
+        [a, b] => text.extend(digits([*a, *b, 0]).into_iter().take(3)),
+        _ => {}
+    }
+    // The alphabet is ASCII.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+fn digits([a, b, c]: [u8; 3]) -> [u8; 4] {
+    let bits = u32::from_be_bytes([0, a, b, c]);
+    [18, 12, 6, 0].map(|shift| ALPHABET.get((bits >> shift & 0x3f) as usize).copied().unwrap_or_default())
 }
 
 /// The bytes of this text; `None` unless it is exactly what [`encode`] makes.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    for group in text.as_bytes().chunks(4) {
-        let mut bits = 0;
-        for byte in group {
-            bits = bits << 6 | value(*byte)?;
-        }
-        let [_, a, b, c] = (bits << (6 * (4 - group.len()))).to_be_bytes();
-        bytes.extend([a, b, c].into_iter().take(group.len().saturating_sub(1)));
+    let (groups, rest) = text.as_bytes().as_chunks::<4>();
+    for group in groups {
+        let [_, a, b, c] = bits(*group)?.to_be_bytes();
+        bytes.extend([a, b, c]);
     }
-    (encode(&bytes) == text).then_some(bytes)
+    // What the last digit holds beyond the last byte must be zero, as `encode` makes it.
+    match *rest {
+        [] => {}
+        [a, b] => {
+            let [_, a, 0, 0] = bits([a, b, b'A', b'A'])?.to_be_bytes() else { return None };
+            bytes.push(a);
+        }
+        [a, b, c] => {
+            let [_, a, b, 0] = bits([a, b, c, b'A'])?.to_be_bytes() else { return None };
+            bytes.extend([a, b]);
+        }
+        _ => return None,
+    }
+    Some(bytes)
 }
 
-fn value(byte: u8) -> Option<u32> {
+/// The 24 bits of four digits.
+fn bits(digits: [u8; 4]) -> Option<u32> {
+    let [a, b, c, d] = digits.map(value);
+    ((a | b | c | d) < NO_DIGIT).then_some(a << 18 | b << 12 | c << 6 | d)
+}
+
+/// The value of a digit, or [`NO_DIGIT`].
+fn value(byte: u8) -> u32 {
     let (first, offset) = match byte {
         b'A'..=b'Z' => (b'A', 0),
         b'a'..=b'z' => (b'a', 26),
         b'0'..=b'9' => (b'0', 52),
-        b'-' => return Some(62),
-        b'_' => return Some(63),
-        _ => return None,
+        b'-' => return 62,
+        b'_' => return 63,
+        _ => return NO_DIGIT,
     };
-    Some(u32::from(byte - first) + offset)
+    u32::from(byte - first) + offset
 }
 
 #[cfg(test)]

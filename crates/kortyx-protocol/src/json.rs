@@ -76,11 +76,14 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
 /// ```
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, JsonError> {
     let text = serde_json::to_string(value).map_err(|error| JsonError::of(&error))?;
-    // `serde_json` writes what is not finite as `null`; without a `null` there is nothing to look for.
-    if text.contains("null") {
-        finite::refuse_non_finite(value)?;
-    }
+    refuse_hidden(value, &text)?;
     Ok(text)
+}
+
+/// Refuses NaN and infinities in a value that was written as this text.
+pub(crate) fn refuse_hidden<T: Serialize + ?Sized>(value: &T, text: &str) -> Result<(), JsonError> {
+    // `serde_json` writes what is not finite as `null`; without a `null` there is nothing to look for.
+    if text.contains("null") { finite::refuse_non_finite(value) } else { Ok(()) }
 }
 
 /// Writes JSON. Refuses NaN and infinities with their path.

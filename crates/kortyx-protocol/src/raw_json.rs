@@ -3,7 +3,10 @@
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::json::{self, JsonError};
 
@@ -27,7 +30,10 @@ pub struct RawJson(Arc<RawValue>);
 impl RawJson {
     /// The JSON of this value. Refuses NaN and infinities with their path.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
-        Self::verbatim(json::to_string(value)?)
+        // Not through a text: what `serde_json` wrote need not be read to know that it is JSON.
+        let raw = to_raw_value(value).map_err(|error| JsonError::of(&error))?;
+        json::refuse_hidden(value, raw.get())?;
+        Ok(Self(raw.into()))
     }
 
     /// JSON from outside. Refuses what is not JSON, and integers outside `i64::MIN..=u64::MAX` with their path.
