@@ -1,0 +1,256 @@
+-- What transitions have in common. Each takes its request as JSON and its payloads as an array; the request names a payload
+-- by its place. A refusal is an exception with a state of class KX, so that nothing of the transition remains.
+--
+-- KX001 lease lost, KX002 already exists, KX003 invalid request, KX004 corrupt.
+
+-- The store's time in milliseconds. `shift` is 0 but in tests.
+CREATE FUNCTION kortyx.now_v1(shift bigint) RETURNS bigint
+LANGUAGE sql VOLATILE AS $$
+    SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + shift
+$$;
+
+-- A time in milliseconds that is not later than the end of the year 9999.
+CREATE FUNCTION kortyx.later_v1(now bigint, ttl bigint) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT least(now + least(ttl, 253402300799999), 253402300799999)
+$$;
+
+CREATE FUNCTION kortyx.refuse_v1(state text, message text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
+END
+$$;
+
+-- Locks a session that exists: before its runs, always.
+CREATE FUNCTION kortyx.lock_session_v1(p_session text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM 1 FROM kortyx.sessions AS s WHERE s.session_id = p_session FOR UPDATE;
+END
+$$;
+
+-- Locks the run of a lease and, before it, its session where a checkpoint will be appended.
+CREATE FUNCTION kortyx.held_v1(p_lease jsonb, p_with_session boolean) RETURNS kortyx.runs
+LANGUAGE plpgsql AS $$
+DECLARE
+    r kortyx.runs;
+BEGIN
+    IF p_with_session THEN
+        PERFORM kortyx.lock_session_v1(
+            (SELECT o.session_id FROM kortyx.runs AS o WHERE o.run_id = p_lease ->> 'run_id'));
+    END IF;
+    SELECT * INTO r FROM kortyx.runs AS o WHERE o.run_id = p_lease ->> 'run_id' FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'no such run';
+    ELSIF r.status IN ('completed', 'failed', 'cancelled', 'expired') THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'the run has ended';
+    ELSIF r.fence <> (p_lease ->> 'fence')::bigint THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'another lease was granted since';
+    ELSIF r.lease_until = 0 THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'the lease was given up';
+    END IF;
+    RETURN r;
+END
+$$;
+
+-- Stores a new run; with its first lease where a driver is given.
+CREATE FUNCTION kortyx.add_run_v1(
+    p_run jsonb, p_pin jsonb, p_status text, p_now bigint, p_answers bigint, p_snapshot bytea, p_driver jsonb
+) RETURNS kortyx.runs
+LANGUAGE plpgsql AS $$
+DECLARE
+    r kortyx.runs;
+BEGIN
+    INSERT INTO kortyx.runs (
+        run_id, session_id, pin, workflow_id, workflow_version, fingerprint, context, pairs, status, created_at,
+        updated_at, fence, lease_until, driver, answers, absorbed, has_entries, cancel_requested, snapshot
+    ) VALUES (
+        p_run ->> 'run_id', p_run ->> 'session_id', (p_pin ->> 'digest')::uuid, p_pin ->> 'id', p_pin ->> 'version',
+        p_pin ->> 'fingerprint', p_run -> 'context',
+        ARRAY(SELECT pair::uuid FROM jsonb_array_elements_text(p_run -> 'pairs') AS pair), p_status, p_now,
+        p_now, CASE WHEN p_driver IS NULL THEN 0 ELSE 1 END,
+        CASE WHEN p_driver IS NULL THEN 0 ELSE kortyx.later_v1(p_now, (p_driver ->> 'ttl')::bigint) END,
+        p_driver ->> 'id', p_answers, p_answers, FALSE, FALSE, p_snapshot
+    )
+    ON CONFLICT (run_id) DO NOTHING RETURNING * INTO r;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = format('run %s exists', p_run ->> 'run_id');
+    END IF;
+    RETURN r;
+END
+$$;
+
+-- Publishes questions of a run; gives their keys, in order.
+CREATE FUNCTION kortyx.publish_v1(r kortyx.runs, p_publish jsonb, b bytea[], p_now bigint) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    keys bigint[];
+BEGIN
+    IF jsonb_array_length(p_publish) = 0 THEN
+        RETURN '{}';
+    END IF;
+    WITH published AS (
+        INSERT INTO kortyx.interrupts (
+            request_id, run, session_id, token, ask, workflow, node, question, created_at, expires_at, status,
+            default_answer, optional_cancel, after_response
+        )
+        SELECT q ->> 'request_id', r.id, r.session_id, q ->> 'token', q ->> 'ask', q ->> 'workflow', q ->> 'node',
+            b[(q ->> 'question')::integer], p_now, kortyx.later_v1(p_now, (q ->> 'ttl')::bigint), 'pending',
+            b[(q ->> 'default')::integer], (q ->> 'optional_cancel')::boolean, (q ->> 'after_response')::boolean
+        FROM jsonb_array_elements(p_publish) WITH ORDINALITY AS new (q, place)
+        ORDER BY place
+        ON CONFLICT (request_id) DO NOTHING
+        RETURNING id
+    )
+    SELECT array_agg(id ORDER BY id) INTO keys FROM published;
+    IF coalesce(cardinality(keys), 0) < jsonb_array_length(p_publish) THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = 'a question with the id of a new one exists';
+    END IF;
+    IF EXISTS (
+        SELECT 1 FROM kortyx.interrupts AS i WHERE i.run = r.id AND i.status = 'pending'
+        GROUP BY i.ask HAVING count(*) > 1
+    ) THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'a question is open at this place already';
+    END IF;
+    IF cardinality(r.pairs) > 0 THEN
+        INSERT INTO kortyx.pending_context (pair, created_at, interrupt)
+        SELECT pair, p_now, key FROM unnest(r.pairs) AS pair, unnest(keys) AS key;
+    END IF;
+    RETURN keys;
+END
+$$;
+
+-- Closes pending questions of a run, all of them or those with these asks; gives their keys. What is past its time has
+-- expired, whatever else closes it.
+CREATE FUNCTION kortyx.close_v1(r kortyx.runs, p_asks text[], p_status text, p_now bigint) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    keys bigint[];
+BEGIN
+    WITH closed AS (
+        UPDATE kortyx.interrupts AS i
+        SET status = CASE WHEN i.expires_at <= p_now THEN 'expired' ELSE p_status END
+        WHERE i.run = r.id AND i.status = 'pending' AND (p_asks IS NULL OR i.ask = ANY (p_asks))
+        RETURNING i.id, i.created_at
+    )
+    SELECT array_agg(id ORDER BY created_at, id) INTO keys FROM closed;
+    PERFORM kortyx.forget_v1(r, keys);
+    RETURN coalesce(keys, '{}');
+END
+$$;
+
+-- Takes questions of a run out of the index by context.
+CREATE FUNCTION kortyx.forget_v1(r kortyx.runs, p_keys bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF cardinality(r.pairs) > 0 AND p_keys IS NOT NULL THEN
+        DELETE FROM kortyx.pending_context AS c
+        USING kortyx.interrupts AS i
+        WHERE i.id = ANY (p_keys) AND c.pair = ANY (r.pairs) AND c.created_at = i.created_at AND c.interrupt = i.id;
+    END IF;
+END
+$$;
+
+-- Ends a run: the lease is given up, pending questions are closed, snapshot and entries go.
+CREATE FUNCTION kortyx.end_v1(
+    r kortyx.runs, p_status text, p_questions text, p_now bigint, p_reason text, p_outcome bytea
+) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM kortyx.close_v1(r, NULL, p_questions, p_now);
+    IF r.has_entries THEN
+        DELETE FROM kortyx.entries AS e WHERE e.run = r.id;
+    END IF;
+    UPDATE kortyx.runs AS o
+    SET status = p_status, lease_until = 0, driver = NULL, snapshot = NULL, has_entries = FALSE, updated_at = p_now,
+        reason = coalesce(p_reason, o.reason), outcome = p_outcome
+    WHERE o.id = r.id;
+END
+$$;
+
+-- Grants the lease on a run to a driver; gives the reference by which a reply hands it out.
+CREATE FUNCTION kortyx.grant_v1(r kortyx.runs, p_driver jsonb, p_now bigint) RETURNS jsonb
+LANGUAGE plpgsql AS $$
+DECLARE
+    until bigint := kortyx.later_v1(p_now, (p_driver ->> 'ttl')::bigint);
+BEGIN
+    UPDATE kortyx.runs AS o
+    SET status = 'running', reason = CASE WHEN r.status = 'parked' THEN NULL ELSE o.reason END, fence = r.fence + 1,
+        lease_until = until, driver = p_driver ->> 'id', answers = r.answers, updated_at = p_now
+    WHERE o.id = r.id;
+    RETURN jsonb_build_array('claim', r.id, jsonb_build_object('fence', r.fence + 1, 'until', until));
+END
+$$;
+
+-- Makes a run that nobody drives one that should be driven.
+CREATE FUNCTION kortyx.wake_v1(r kortyx.runs, p_now bigint) RETURNS void
+LANGUAGE sql AS $$
+    UPDATE kortyx.runs AS o
+    SET status = 'running', reason = CASE WHEN r.status = 'parked' THEN NULL ELSE o.reason END, answers = r.answers,
+        updated_at = p_now
+    WHERE o.id = r.id
+$$;
+
+-- References to the questions with these keys, in order.
+CREATE FUNCTION kortyx.refs_v1(p_tag text, p_keys bigint[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(jsonb_agg(jsonb_build_array(p_tag, key) ORDER BY place), '[]')
+    FROM unnest(p_keys) WITH ORDINALITY AS keys (key, place)
+$$;
+
+-- The questions of a run that may still bring an answer, in time or by their default, oldest first.
+CREATE FUNCTION kortyx.open_questions_v1(p_run bigint, p_now bigint) RETURNS bigint[]
+LANGUAGE sql AS $$
+    SELECT coalesce(array_agg(i.id ORDER BY i.created_at, i.id), '{}')
+    FROM kortyx.interrupts AS i
+    WHERE i.run = p_run AND i.status = 'pending' AND (i.default_answer IS NOT NULL OR i.expires_at > p_now)
+$$;
+
+-- Appends a checkpoint to a session, which is created when new; gives its key. `origin` says what it comes from: the run with
+-- its open questions, or another session.
+CREATE FUNCTION kortyx.append_v1(
+    p_session text, p_checkpoint jsonb, p_state bytea, p_now bigint, r kortyx.runs, p_open bigint[], p_origin jsonb
+) RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    s kortyx.sessions;
+    head kortyx.checkpoints;
+    key bigint;
+    has_open boolean := coalesce(cardinality(p_open), 0) > 0;
+BEGIN
+    INSERT INTO kortyx.sessions (session_id, checkpoints, updated_at) VALUES (p_session, 0, p_now)
+    ON CONFLICT (session_id) DO NOTHING;
+    SELECT * INTO s FROM kortyx.sessions AS o WHERE o.session_id = p_session FOR UPDATE;
+    SELECT c.id, c.checkpoint_id, c.turn_index INTO head.id, head.checkpoint_id, head.turn_index
+    FROM kortyx.checkpoints AS c WHERE c.id = s.head;
+    INSERT INTO kortyx.checkpoints (
+        checkpoint_id, session, session_id, turn_index, created_at, parent, parent_session, forked_from, label, nodes,
+        workflow, workflow_version, streams, run_id, pin, context, pairs, answers, is_head, state, snapshot
+    ) VALUES (
+        p_checkpoint ->> 'id', s.id, p_session, coalesce(head.turn_index + 1, 0), p_now, head.checkpoint_id,
+        p_origin ->> 'session', p_origin ->> 'checkpoint', p_checkpoint ->> 'label', p_checkpoint -> 'nodes',
+        p_checkpoint ->> 'workflow', p_checkpoint ->> 'version', p_checkpoint -> 'streams', r.run_id,
+        CASE WHEN has_open THEN jsonb_build_object(
+            'digest', r.pin, 'id', r.workflow_id, 'version', r.workflow_version, 'fingerprint', r.fingerprint) END,
+        CASE WHEN has_open THEN r.context END, CASE WHEN has_open THEN r.pairs END,
+        CASE WHEN has_open THEN r.absorbed ELSE 0 END, TRUE, p_state, CASE WHEN has_open THEN r.snapshot END
+    )
+    ON CONFLICT (checkpoint_id) WHERE abandoned_at IS NULL DO NOTHING RETURNING id INTO key;
+    IF key IS NULL THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = format('checkpoint %s exists', p_checkpoint ->> 'id');
+    END IF;
+    UPDATE kortyx.checkpoints AS c SET is_head = FALSE WHERE c.id = head.id;
+    UPDATE kortyx.sessions AS o SET head = key, checkpoints = o.checkpoints + 1, updated_at = p_now WHERE o.id = s.id;
+    IF has_open THEN
+        INSERT INTO kortyx.checkpoint_questions (
+            checkpoint, position, request_id, token, ask, workflow, node, question, created_at, expires_at,
+            default_answer, optional_cancel, after_response, run_id
+        )
+        SELECT key, place, i.request_id, i.token, i.ask, i.workflow, i.node, i.question, i.created_at, i.expires_at,
+            i.default_answer, i.optional_cancel, i.after_response, r.run_id
+        FROM unnest(p_open) WITH ORDINALITY AS open (id, place) JOIN kortyx.interrupts AS i ON i.id = open.id;
+    END IF;
+    RETURN key;
+END
+$$;

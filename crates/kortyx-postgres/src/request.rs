@@ -1,0 +1,231 @@
+//! Transitions and readings as the database's functions take them.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use kortyx_store::{
+    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewRun, Reissue, RunRef, Scope, StoreError,
+    StoreErrorKind, WorkflowPin,
+};
+use serde_json::{Map, Value, json};
+
+use crate::encoding::{encode, encode_context, hex, pair_digest, pin_digest};
+
+/// A call of a function: what it is to do, as JSON that names payloads by their places.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub(crate) operation: &'static str,
+    /// A transition's own id; `None` for what only reads.
+    pub(crate) transition: Option<String>,
+    pub(crate) body: Value,
+    pub(crate) payloads: Vec<Bytes>,
+}
+
+/// A request that is being put together.
+pub(crate) struct Draft {
+    body: Map<String, Value>,
+    payloads: Vec<Bytes>,
+}
+
+impl Draft {
+    pub(crate) fn new() -> Self {
+        Self { body: Map::new(), payloads: Vec::new() }
+    }
+
+    /// Sets a part.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.body.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Sets a part to a payload.
+    #[must_use]
+    pub(crate) fn with_payload(mut self, name: &str, payload: &Bytes) -> Self {
+        let place = self.place(payload);
+        self.with(name, place)
+    }
+
+    /// Takes a payload, and gives its place, from 1.
+    pub(crate) fn place(&mut self, payload: &Bytes) -> Value {
+        self.payloads.push(payload.clone());
+        self.payloads.len().into()
+    }
+
+    #[must_use]
+    pub(crate) fn with_lease(self, lease: &Lease) -> Self {
+        self.with("lease", json!({"run_id": lease.run_id.as_str(), "fence": bounded(lease.fence)}))
+    }
+
+    /// A new run, or the lease of one.
+    #[must_use]
+    pub(crate) fn with_run(self, run: &RunRef, workflow: &WorkflowPin) -> Self {
+        let draft = match run {
+            RunRef::New(run, _) => self.with("run", new_run(run)).with("lease", Value::Null),
+            RunRef::Held(lease) => self.with_lease(lease).with("run", Value::Null),
+        };
+        draft.with("pin", pin(workflow))
+    }
+
+    #[must_use]
+    pub(crate) fn with_questions(mut self, publish: &[NewInterrupt], withdraw: &[AskKey]) -> Self {
+        let published: Vec<Value> = publish.iter().map(|new| self.question(new)).collect();
+        let withdrawn: Vec<Value> = withdraw.iter().map(|ask| encode(&ask.0).into()).collect();
+        self.with("publish", published).with("withdraw", withdrawn)
+    }
+
+    fn question(&mut self, new: &NewInterrupt) -> Value {
+        json!({
+            "request_id": new.request_id.as_str(),
+            "token": new.token.expose(),
+            "ask": encode(&new.ask.0),
+            "workflow": encode(&new.workflow),
+            "node": encode(&new.node),
+            "question": self.place(&new.question),
+            "default": new.default.as_ref().map(|default| self.place(default)),
+            "ttl": millis(new.expires_in),
+            "optional_cancel": new.optional_cancel,
+            "after_response": new.after_response_completed,
+        })
+    }
+
+    #[must_use]
+    pub(crate) fn with_checkpoint(mut self, checkpoint: Option<&NewCheckpoint>) -> Self {
+        let value = checkpoint.map(|new| {
+            json!({
+                "id": new.id.as_str(),
+                "label": new.label.as_deref().map(encode),
+                "nodes": names(&new.nodes),
+                "workflow": encode(&new.workflow),
+                "version": new.workflow_version.as_deref().map(encode),
+                "state": self.place(&new.state),
+                "streams": names(&new.structured_stream_ids),
+            })
+        });
+        self.with("checkpoint", value)
+    }
+
+    /// A transition, with an id of its own.
+    pub(crate) fn transition(self, operation: &'static str) -> Result<Request, StoreError> {
+        let id = transition_id().ok_or_else(|| {
+            StoreError::new(StoreErrorKind::Backend, operation, "the system gives no random bytes")
+        })?;
+        Ok(Request { operation, transition: Some(id), ..self.reading(operation) })
+    }
+
+    /// A call that changes nothing.
+    pub(crate) fn reading(self, operation: &'static str) -> Request {
+        Request { operation, transition: None, body: self.body.into(), payloads: self.payloads }
+    }
+}
+
+/// An id that sorts by time, so that the index of kept replies grows at its end: a version 7 UUID (RFC 9562).
+fn transition_id() -> Option<String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let millis = now & 0xffff_ffff_ffff;
+    let random = u128::from_be_bytes(bytes) & !(0xffff_ffff_ffff_f << 76) & !(0b11 << 62);
+    let id = (millis << 80) | random | (0x7 << 76) | (0b10 << 62);
+    Some(hex(id.to_be_bytes().iter()))
+}
+
+/// A number as the database holds it.
+pub(crate) fn bounded(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Whole milliseconds.
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn new_run(run: &NewRun) -> Value {
+    let pairs: Vec<_> = run.context.iter().map(|(key, value)| pair_digest(key, value)).collect();
+    json!({
+        "run_id": run.run_id.as_str(),
+        "session_id": run.session_id.as_str(),
+        "context": encode_context(&run.context),
+        "pairs": pairs,
+    })
+}
+
+pub(crate) fn pin(pin: &WorkflowPin) -> Value {
+    json!({
+        "digest": pin_digest(pin),
+        "id": encode(&pin.id),
+        "version": encode(&pin.version),
+        "fingerprint": encode(&pin.fingerprint),
+    })
+}
+
+pub(crate) fn driver(driver: Option<&Driver>) -> Value {
+    driver.map_or(Value::Null, |driver| json!({"id": encode(&driver.id), "ttl": millis(driver.ttl)}))
+}
+
+pub(crate) fn pins(pins: &[WorkflowPin]) -> Value {
+    pins.iter().map(pin_digest).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+}
+
+pub(crate) fn scope(scope: Option<&Scope>) -> Value {
+    scope.map_or(Value::Null, |scope| {
+        json!({
+            "session_id": scope.session_id.as_ref().map(kortyx_protocol::SessionId::as_str),
+            "context": encode_context(&scope.context),
+        })
+    })
+}
+
+pub(crate) fn reissue(reissue: &[Reissue]) -> Value {
+    let one = |reissue: &Reissue| {
+        json!({
+            "from": reissue.from.as_str(),
+            "request_id": reissue.request_id.as_str(),
+            "token": reissue.token.expose(),
+        })
+    };
+    reissue.iter().map(one).collect()
+}
+
+/// A page to read, from the place that a cursor names; `None` when no page gave the cursor.
+pub(crate) fn page(query: &InterruptQuery, limit: u32) -> Option<Draft> {
+    let (at, key) = match &query.cursor {
+        Some(cursor) => read_cursor(cursor)?,
+        None => (-1, 0),
+    };
+    let pairs: Vec<_> = query.scope.context.iter().map(|(key, value)| pair_digest(key, value)).collect();
+    let draft = Draft::new()
+        .with("session_id", query.scope.session_id.as_ref().map(kortyx_protocol::SessionId::as_str))
+        .with("run_id", query.run_id.as_ref().map(kortyx_protocol::RunId::as_str))
+        .with("context", encode_context(&query.scope.context))
+        .with("pairs", pairs)
+        .with("after_response", query.after_response_completed)
+        .with("after_at", at)
+        .with("after_key", key)
+        .with("limit", limit);
+    Some(draft)
+}
+
+fn read_cursor(cursor: &str) -> Option<(i64, i64)> {
+    let (created_at, key) = cursor.split_once('.')?;
+    let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
+    Some((number(created_at)?, number(key)?))
+}
+
+fn names(names: &[String]) -> Value {
+    names.iter().map(|name| encode(name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_transitions_are_unique_and_sort_by_time() {
+        let first = transition_id().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        let second = transition_id().unwrap();
+        assert!(first < second, "{first} {second}");
+        assert_eq!((first.len(), first.get(12..13)), (32, Some("7")));
+    }
+}

@@ -1,0 +1,442 @@
+//! The port over one server: every transition and every reading is one call.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
+use kortyx_store::{
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewAnswer, NewCheckpoint, NewInterrupt, OpenRun, Park, Proof, Pruned, Record, Recorded, Renewed, Retention,
+    Rollback, RollbackOutcome, RunRecord, RunStatus, Scope, Signal, Signals, Store, StoreError, StoreErrorKind,
+    Suspend, Suspended,
+};
+use serde_json::{Value, json};
+use tokio::{sync::broadcast, task::JoinHandle};
+
+use crate::{
+    PostgresConfig,
+    client::Client,
+    encoding::{encode, secret_digest},
+    listener,
+    reply::Reply,
+    request::{self, Draft, Request, bounded, millis},
+    row::Malformed,
+    setup,
+};
+
+/// How many hints a slow receiver may be behind before it misses some.
+const SIGNALS: usize = 1024;
+
+/// The most questions of a page.
+const PAGE: u32 = 200;
+
+/// Runs, questions and checkpoints in a PostgreSQL database.
+///
+/// See the [crate](crate) for deployment, sizing, failures and backups.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), kortyx_store::StoreError> {
+/// use kortyx_postgres::{PostgresConfig, PostgresStore};
+/// use kortyx_store::Store;
+///
+/// let store = PostgresStore::open(PostgresConfig::parse("postgres://app@localhost/app")?).await?;
+/// store.setup().await?;
+/// assert!(store.now().await?.as_millis() > 0);
+/// store.close().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct PostgresStore {
+    client: Client,
+    signals: broadcast::Sender<Signal>,
+    listener: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl PostgresStore {
+    /// Connects to the server. [`setup`](Store::setup) makes the tables.
+    ///
+    /// Fails as [`Unavailable`](StoreErrorKind::Unavailable) when the server cannot be reached, does not let the user in or
+    /// has no connection to spare, also after trying again for as long as the configuration says.
+    pub async fn open(config: PostgresConfig) -> Result<Self, StoreError> {
+        let config = Arc::new(config);
+        let (signals, _) = broadcast::channel(SIGNALS);
+        let client = Client::new(Arc::clone(&config));
+        client.ping().await.map_err(|failure| failure.told("open the database"))?;
+        let listener = config.listen_url.clone().map(|url| listener::start(url, config, signals.clone()));
+        Ok(Self { client, signals, listener: Mutex::new(listener) })
+    }
+
+    /// Asks the server for a sign of life, over a connection of the pool; for health checks.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.client.ping().await.map_err(|failure| failure.told("ping"))
+    }
+
+    /// Makes a transition and tells what it changed.
+    async fn transit(&self, name: &'static str, operation: &'static str, draft: Draft) -> Result<Reply, StoreError> {
+        let config = &self.client.config;
+        let channel = config.notify.then(|| config.channel());
+        let request = draft.with("shift", config.shift.millis()).with("channel", channel).transition(operation);
+        let reply = self.reply(name, &request?).await?;
+        if reply.head.work {
+            let _ = self.signals.send(Signal::Work);
+        }
+        for run_id in &reply.head.attention {
+            let _ = self.signals.send(Signal::Attention(run_id.clone()));
+        }
+        Ok(reply)
+    }
+
+    async fn read(&self, name: &'static str, operation: &'static str, draft: Draft) -> Result<Reply, StoreError> {
+        let request = draft.with("shift", self.client.config.shift.millis()).reading(operation);
+        self.reply(name, &request).await
+    }
+
+    async fn read_by_id(&self, name: &'static str, operation: &'static str, id: &str) -> Result<Reply, StoreError> {
+        self.read(name, operation, Draft::new().with("id", id)).await
+    }
+
+    async fn reply(&self, name: &'static str, request: &Request) -> Result<Reply, StoreError> {
+        let rows = self.client.call(request).await.map_err(|failure| failure.told(name))?;
+        Reply::read(rows).map_err(|malformed| malformed.told(name))
+    }
+
+    /// Refuses a payload over the limit.
+    fn check<'a>(
+        &self,
+        operation: &'static str,
+        payloads: impl IntoIterator<Item = (&'static str, &'a Bytes)>,
+    ) -> Result<(), StoreError> {
+        let limit = self.client.config.payload_limit;
+        for (what, payload) in payloads {
+            if payload.len() > limit {
+                let message = format!("{what} of {} bytes is over the limit of {limit}", payload.len());
+                return Err(StoreError::new(StoreErrorKind::TooLarge, operation, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn published(publish: &[NewInterrupt]) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    publish.iter().flat_map(|new| {
+        let default = new.default.iter().map(|default| ("a default", default));
+        default.chain([("a question", &new.question)])
+    })
+}
+
+fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
+}
+
+fn answer(draft: &mut Draft, answer: &NewAnswer) -> Value {
+    let (token, scope) = match &answer.proof {
+        Proof::Token(token) => (Some(secret_digest(token.expose())), None),
+        Proof::Scope(scope) => (None, Some(scope)),
+    };
+    json!({
+        "request_id": answer.request_id.as_str(),
+        "token": token,
+        "scope": request::scope(scope),
+        "session_id": answer.session_id.as_ref().map(SessionId::as_str),
+        "run_id": answer.run_id.as_ref().map(RunId::as_str),
+        "answer": draft.place(&answer.answer),
+        "cancel": answer.cancel,
+        "actor": answer.actor.as_deref().map(encode),
+    })
+}
+
+fn empty_scope(operation: &'static str, message: &'static str) -> StoreError {
+    StoreError::new(StoreErrorKind::ScopeRequired, operation, message)
+}
+
+fn unexpected(kind: &str) -> Malformed {
+    Malformed(format!("a reply says {kind:?}"))
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn setup(&self) -> Result<(), StoreError> {
+        setup::setup(&self.client).await.map_err(|failure| failure.told("setup"))
+    }
+
+    async fn now(&self) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::from_millis(self.read("now", "now", Draft::new()).await?.head.now))
+    }
+
+    async fn open(&self, request: OpenRun) -> Result<Lease, StoreError> {
+        const NAME: &str = "open";
+        self.check(NAME, [("a snapshot", &request.snapshot)])?;
+        let draft = Draft::new()
+            .with("run", request::new_run(&request.run))
+            .with("pin", request::pin(&request.run.workflow))
+            .with("driver", request::driver(Some(&request.driver)))
+            .with_payload("snapshot", &request.snapshot);
+        let head = self.transit(NAME, "open", draft).await?.head;
+        Ok(Lease { run_id: request.run.run_id, fence: head.fence, until: Timestamp::from_millis(head.until) })
+    }
+
+    async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
+        const NAME: &str = "record";
+        let entries = request.entries.iter().map(|entry| ("an entry", entry));
+        self.check(NAME, entries.chain(published(&request.publish)))?;
+        let mut draft = Draft::new();
+        let entries: Vec<Value> = request.entries.iter().map(|entry| draft.place(entry)).collect();
+        let draft = draft
+            .with_lease(&request.lease)
+            .with("entries", entries)
+            .with_questions(&request.publish, &request.withdraw)
+            .with("answers_seen", bounded(request.answers_seen));
+        let reply = self.transit(NAME, "record", draft).await?;
+        let cancel_requested = reply.head.cancel_requested;
+        Ok(Recorded { answers: reply.answers, published: reply.open, cancel_requested })
+    }
+
+    async fn suspend(&self, request: Suspend) -> Result<Suspended, StoreError> {
+        const NAME: &str = "suspend";
+        let payloads = published(&request.publish).chain(state(request.checkpoint.as_ref()));
+        self.check(NAME, payloads.chain([("a snapshot", &request.snapshot)]))?;
+        if matches!(request.run, kortyx_store::RunRef::New(..)) && request.publish.is_empty() {
+            let message = "a new run that asks nothing cannot wait";
+            return Err(StoreError::new(StoreErrorKind::InvalidRequest, NAME, message));
+        }
+        let draft = Draft::new()
+            .with_run(&request.run, &request.workflow)
+            .with_payload("snapshot", &request.snapshot)
+            .with_questions(&request.publish, &request.withdraw)
+            .with("answers_seen", bounded(request.answers_seen))
+            .with_checkpoint(request.checkpoint.as_ref());
+        let reply = self.transit(NAME, "suspend", draft).await?;
+        match reply.head.kind.as_str() {
+            "saved" => Ok(Suspended::Saved(reply.open)),
+            "answered" => Ok(Suspended::Answered(reply.answers)),
+            "cancelled" => Ok(Suspended::Cancelled),
+            "expired" => Ok(Suspended::Expired),
+            other => Err(unexpected(other).told(NAME)),
+        }
+    }
+
+    async fn answer(&self, request: AnswerRequest) -> Result<AnswerOutcome, StoreError> {
+        const NAME: &str = "answer";
+        self.check(NAME, request.answers.iter().map(|answer| ("an answer", &answer.answer)))?;
+        if request.answers.iter().any(|answer| matches!(&answer.proof, Proof::Scope(scope) if scope.is_empty())) {
+            return Err(empty_scope(NAME, "an answer by scope needs a session or a context"));
+        }
+        if request.answers.is_empty() {
+            return Err(StoreError::new(StoreErrorKind::InvalidRequest, NAME, "there is no answer"));
+        }
+        let mut draft = Draft::new();
+        let answers: Vec<Value> = request.answers.iter().map(|given| answer(&mut draft, given)).collect();
+        let draft = draft.with("answers", answers).with("driver", request::driver(request.driver.as_ref()));
+        let reply = self.transit(NAME, "answer", draft).await?;
+        reply.into_answer().map_err(|malformed| malformed.told(NAME))
+    }
+
+    async fn finish(&self, request: Finish) -> Result<Finished, StoreError> {
+        const NAME: &str = "finish";
+        let payloads = state(request.checkpoint.as_ref()).chain([("an outcome", &request.outcome)]);
+        self.check(NAME, payloads)?;
+        let draft = Draft::new()
+            .with_run(&request.run, &request.workflow)
+            .with("status", RunStatus::from(request.status).as_str())
+            .with_payload("outcome", &request.outcome)
+            .with("reason", request.reason.as_deref().map(encode))
+            .with("answers_seen", bounded(request.answers_seen))
+            .with_checkpoint(request.checkpoint.as_ref());
+        let reply = self.transit(NAME, "finish", draft).await?;
+        match reply.head.kind.as_str() {
+            "done" => Ok(Finished::Done),
+            "answered" => Ok(Finished::Answered(reply.answers)),
+            other => Err(unexpected(other).told(NAME)),
+        }
+    }
+
+    async fn park(&self, request: Park) -> Result<(), StoreError> {
+        let draft = Draft::new().with_lease(&request.lease).with("reason", encode(&request.reason));
+        self.transit("park", "park", draft).await.map(drop)
+    }
+
+    async fn renew(&self, lease: &Lease, ttl: Duration, answers_seen: u64) -> Result<Renewed, StoreError> {
+        let draft =
+            Draft::new().with_lease(lease).with("ttl", millis(ttl)).with("answers_seen", bounded(answers_seen));
+        let reply = self.transit("renew", "renew", draft).await?;
+        let lease = Lease { until: Timestamp::from_millis(reply.head.until), ..lease.clone() };
+        Ok(Renewed { lease, answers: reply.answers, cancel_requested: reply.head.cancel_requested })
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.transit("release", "release", Draft::new().with_lease(lease)).await.map(drop)
+    }
+
+    async fn claim_orphans(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
+        let draft = Draft::new()
+            .with("driver", request::driver(Some(&request.driver)))
+            .with("pins", request::pins(&request.workflows))
+            .with("parked_before", request.parked_before.map(Timestamp::as_millis))
+            .with("limit", request.limit);
+        let reply = self.transit("claim orphans", "claim", draft).await?;
+        Ok(Reply::claimed(reply.claims))
+    }
+
+    async fn expire_due(&self, request: ExpireRequest) -> Result<ExpiredBatch, StoreError> {
+        let draft = Draft::new()
+            .with("driver", request::driver(Some(&request.driver)))
+            .with("pins", request::pins(&request.workflows))
+            .with("limit", request.limit);
+        let reply = self.transit("expire due", "expire", draft).await?;
+        Ok(ExpiredBatch {
+            interrupts: reply.questions,
+            ended: reply.head.ended,
+            claimed: Reply::claimed(reply.claims),
+            more: reply.head.more,
+        })
+    }
+
+    async fn cancel(&self, request: CancelRequest) -> Result<Vec<CancelOutcome>, StoreError> {
+        const NAME: &str = "cancel";
+        if request.scope.as_ref().is_some_and(Scope::is_empty) {
+            return Err(empty_scope(NAME, "cancelling by scope needs a session or a context"));
+        }
+        let (run_id, session_id) = match &request.target {
+            CancelTarget::Run(id) => (Some(id.as_str()), None),
+            CancelTarget::Session(id) => (None, Some(id.as_str())),
+        };
+        let draft = Draft::new()
+            .with("run_id", run_id)
+            .with("session_id", session_id)
+            .with("scope", request::scope(request.scope.as_ref()))
+            .with("reason", request.reason.as_deref().map(encode));
+        let reply = self.transit(NAME, "cancel", draft).await?;
+        reply.into_cancelled().map_err(|malformed| malformed.told(NAME))
+    }
+
+    async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        Ok(self.read_by_id("run", "run", run_id.as_str()).await?.runs.pop())
+    }
+
+    async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {
+        Ok(self.read_by_id("interrupt", "interrupt", request_id.as_str()).await?.questions.pop())
+    }
+
+    async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
+        const NAME: &str = "list interrupts";
+        if query.scope.is_empty() && query.run_id.is_none() {
+            return Err(empty_scope(NAME, "listing needs a session, a run or a context"));
+        }
+        let draft = request::page(&query, query.limit.clamp(1, PAGE)).ok_or_else(|| {
+            StoreError::new(StoreErrorKind::InvalidRequest, NAME, "the cursor is none that a page gave")
+        })?;
+        let reply = self.read(NAME, "list", draft).await?;
+        let next = reply.head.next.map(|(created_at, key)| format!("{created_at}.{key}"));
+        Ok(InterruptPage { interrupts: reply.open, next })
+    }
+
+    async fn append_checkpoint(
+        &self,
+        session_id: &SessionId,
+        checkpoint: NewCheckpoint,
+    ) -> Result<CheckpointRecord, StoreError> {
+        const NAME: &str = "append checkpoint";
+        self.check(NAME, state(Some(&checkpoint)))?;
+        let draft = Draft::new().with("session_id", session_id.as_str()).with_checkpoint(Some(&checkpoint));
+        let mut reply = self.transit(NAME, "append", draft).await?;
+        reply.checkpoints.pop().ok_or_else(|| unexpected("nothing of the checkpoint").told(NAME))
+    }
+
+    async fn head(&self, session_id: &SessionId) -> Result<Option<CheckpointRecord>, StoreError> {
+        Ok(self.read_by_id("head", "head", session_id.as_str()).await?.checkpoints.pop())
+    }
+
+    async fn list_checkpoints(&self, session_id: &SessionId) -> Result<Vec<CheckpointRecord>, StoreError> {
+        Ok(self.read_by_id("list checkpoints", "checkpoints", session_id.as_str()).await?.checkpoints)
+    }
+
+    async fn checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRecord>, StoreError> {
+        Ok(self.read_by_id("checkpoint", "checkpoint", id.as_str()).await?.checkpoints.pop())
+    }
+
+    async fn rollback(&self, request: Rollback) -> Result<RollbackOutcome, StoreError> {
+        const NAME: &str = "rollback";
+        let draft = Draft::new()
+            .with("checkpoint_id", request.checkpoint_id.as_str())
+            .with("new_run_id", request.new_run_id.as_str())
+            .with("reissue", request::reissue(&request.reissue));
+        let reply = self.transit(NAME, "rollback", draft).await?;
+        let mut checkpoints = reply.checkpoints.into_iter();
+        match (reply.head.kind.as_str(), checkpoints.next(), reply.head.run_id, reply.head.request_id) {
+            ("done", Some(head), ..) => Ok(RollbackOutcome::Done {
+                head: Box::new(head),
+                abandoned: checkpoints.collect(),
+                superseded: reply.questions,
+                interrupts: reply.open,
+            }),
+            ("unknown", ..) => Ok(RollbackOutcome::Unknown),
+            ("driven", _, Some(run_id), _) => Ok(RollbackOutcome::Driven(run_id)),
+            ("expired", _, _, Some(request_id)) => Ok(RollbackOutcome::Expired(request_id)),
+            ("mismatched", ..) => Ok(RollbackOutcome::Mismatched),
+            (other, ..) => Err(unexpected(other).told(NAME)),
+        }
+    }
+
+    async fn fork(&self, request: Fork) -> Result<ForkOutcome, StoreError> {
+        const NAME: &str = "fork";
+        let draft = Draft::new()
+            .with("checkpoint_id", request.checkpoint_id.as_str())
+            .with("new_session_id", request.new_session_id.as_str())
+            .with("new_checkpoint_id", request.new_checkpoint_id.as_str())
+            .with("new_run_id", request.new_run_id.as_str())
+            .with("reissue", request::reissue(&request.reissue));
+        let mut reply = self.transit(NAME, "fork", draft).await?;
+        match (reply.head.kind.as_str(), reply.checkpoints.pop(), reply.head.request_id) {
+            ("done", Some(checkpoint), _) => {
+                Ok(ForkOutcome::Done { checkpoint: Box::new(checkpoint), interrupts: reply.open })
+            }
+            ("unknown", ..) => Ok(ForkOutcome::Unknown),
+            ("exists", ..) => Ok(ForkOutcome::SessionExists),
+            ("expired", _, Some(request_id)) => Ok(ForkOutcome::Expired(request_id)),
+            ("mismatched", ..) => Ok(ForkOutcome::Mismatched),
+            (other, ..) => Err(unexpected(other).told(NAME)),
+        }
+    }
+
+    async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError> {
+        let draft = Draft::new()
+            .with("finished_runs", millis(retention.finished_runs))
+            .with("checkpoint_age", millis(retention.checkpoint_age))
+            .with("idle_sessions", millis(retention.idle_sessions))
+            .with("keep", retention.checkpoints_per_session.max(1))
+            .with("limit", limit);
+        let head = self.transit("prune", "prune", draft).await?.head;
+        Ok(Pruned { runs: head.runs, checkpoints: head.checkpoints, sessions: head.sessions, more: head.more })
+    }
+
+    fn signals(&self) -> Signals {
+        self.signals.subscribe()
+    }
+
+    async fn close(&self) {
+        if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            listener.abort();
+        }
+        self.client.close().await;
+    }
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        if let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            listener.abort();
+        }
+    }
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("config", &self.client.config).finish_non_exhaustive()
+    }
+}

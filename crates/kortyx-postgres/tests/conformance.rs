@@ -1,0 +1,96 @@
+//! The storage port's conformance suite, on a server.
+
+mod support;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
+use kortyx_store::{Store, StoreError, conformance};
+use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
+
+use support::{config_at, fresh_schema, pgbouncer_url, url};
+
+/// Fresh schemas of one server.
+struct Schemas {
+    url: String,
+    pgbouncer: bool,
+    shift: ClockShift,
+    last: Mutex<String>,
+}
+
+impl Schemas {
+    fn new(url: String, pgbouncer: bool) -> Self {
+        Self { url, pgbouncer, shift: ClockShift::default(), last: Mutex::default() }
+    }
+
+    /// Removes the schema before, and names the next.
+    async fn next(&self) {
+        let next = fresh_schema();
+        let before = std::mem::replace(&mut *self.last.lock().unwrap(), next);
+        if !before.is_empty() {
+            self.execute(&format!("DROP SCHEMA IF EXISTS {before} CASCADE")).await;
+        }
+    }
+
+    fn config(&self) -> PostgresConfig {
+        let schema = self.last.lock().unwrap().clone();
+        config_at(&self.url, &schema, &self.shift).table_prefix("k_").unwrap().pgbouncer(self.pgbouncer)
+    }
+
+    async fn execute(&self, sql: &str) {
+        let options: PgConnectOptions = url().parse().unwrap();
+        let mut connection = options.connect().await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+    }
+}
+
+#[async_trait]
+impl conformance::Backend for Schemas {
+    async fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
+        self.next().await;
+        let store = PostgresStore::open(self.config()).await?;
+        store.setup().await?;
+        Ok(Arc::new(store))
+    }
+
+    async fn unprepared(&self, count: usize) -> Result<Vec<Arc<dyn Store>>, StoreError> {
+        self.next().await;
+        let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..count {
+            stores.push(Arc::new(PostgresStore::open(self.config()).await?));
+        }
+        Ok(stores)
+    }
+
+    async fn reopen(&self) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(PostgresStore::open(self.config()).await.unwrap()))
+    }
+
+    fn advance(&self, by: Duration) {
+        self.shift.advance(by);
+    }
+
+    async fn make_schema_newer(&self) -> bool {
+        let schema = self.last.lock().unwrap().clone();
+        self.execute(&format!("INSERT INTO {schema}.k_versions VALUES (999, 999, 'from the future')")).await;
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_keeps_every_promise() {
+    let report = conformance::run_all(&Schemas::new(url(), false)).await;
+    println!("{report}");
+    assert!(report.is_success(), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_keeps_every_promise_through_a_pooler_in_transaction_mode() {
+    let report = conformance::run_all(&Schemas::new(pgbouncer_url(), true)).await;
+    println!("{report}");
+    assert!(report.is_success(), "{report}");
+}

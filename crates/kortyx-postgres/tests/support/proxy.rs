@@ -1,0 +1,1 @@
+//! A proxy that counts round trips and cuts connections.

@@ -1,0 +1,1 @@
+//! Short ways to a run.
