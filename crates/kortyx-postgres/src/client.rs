@@ -122,24 +122,18 @@ impl Client {
     async fn connect(&self) -> Result<PgConnection, Failure> {
         let config = &self.config;
         let options = options(&config.url, config)?;
-        match tokio::time::timeout(config.connect_timeout, options.connect()).await {
-            Ok(connected) => connected.map_err(|error| failure(&error, config)),
-            Err(_) => {
-                let message = format!("the server did not answer within {:?}", config.connect_timeout);
-                Err(Failure::new(StoreErrorKind::Unavailable, Effect::Undone, message))
-            }
-        }
-        .map_err(|mut failure| {
-            // Nothing was sent yet.
+        let Ok(connected) = tokio::time::timeout(config.connect_timeout, options.connect()).await else {
+            let message = format!("the server did not answer within {:?}", config.connect_timeout);
+            return Err(Failure::new(StoreErrorKind::Unavailable, Effect::Undone, message));
+        };
+        connected.map_err(|error| {
+            let mut failure = failure(&error, config);
+            // Nothing was asked of it yet.
             if failure.effect == Effect::Unknown {
                 failure.effect = Effect::Undone;
             }
             failure
         })
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.pool.is_closed()
     }
 
     /// Waits for what is under way and closes every connection.
@@ -187,8 +181,8 @@ impl Session<'_> {
         let fetching = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut self.connection);
         let rows = self.client.bounded(limit, fetching).await?;
         let text = |row: &PgRow, column| {
-            let value = row.try_get_raw(column).and_then(|value| Ok(value.as_str().map(ToOwned::to_owned)));
-            value.ok().and_then(Result::ok)
+            let value = row.try_get_raw(column).ok()?;
+            value.as_str().ok().map(ToOwned::to_owned)
         };
         Ok(rows.iter().map(|row| (0..row.len()).map(|column| text(row, column)).collect()).collect())
     }
@@ -198,7 +192,11 @@ impl Session<'_> {
         let client = self.client;
         let limit = client.config.statement_timeout + Duration::from_secs(1);
         let rows = if client.config.pgbouncer {
-            let sql = format!("SET LOCAL statement_timeout = {}; {}", client.config.statement_timeout.as_millis(), client.inline(request));
+            let sql = format!(
+                "SET LOCAL statement_timeout = {}; {}",
+                client.config.statement_timeout.as_millis(),
+                client.inline(request)
+            );
             client.bounded(limit, sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut self.connection)).await
         } else {
             let payloads: Vec<&[u8]> = request.payloads.iter().map(AsRef::as_ref).collect();
@@ -213,7 +211,10 @@ impl Session<'_> {
             };
             client.bounded(limit, query.fetch_all(&mut self.connection)).await
         }?;
-        rows.iter().map(|row| row_of(row).map_err(|error| failure(&error, &client.config))).collect::<Result<Vec<_>, _>>().and_then(told)
+        rows.iter()
+            .map(|row| row_of(row).map_err(|error| failure(&error, &client.config)))
+            .collect::<Result<Vec<_>, _>>()
+            .and_then(told)
     }
 }
 
@@ -261,15 +262,20 @@ impl Client {
         let body = literal(&request.body.to_string());
         let (statement, places) = match &request.transition {
             Some(id) => {
-                let payloads = request.payloads.iter().map(|payload| format!("'\\x{}'::bytea", hex(payload.iter())));
+                let payloads = request.payloads.iter().map(|payload| format!("'\\x{}'::bytea", hex(payload)));
                 let payloads = format!("ARRAY[{}]::bytea[]", payloads.collect::<Vec<_>>().join(","));
-                (include_str!("queries/transit_inline.sql"), vec![literal(request.operation), literal(id), body, payloads])
+                (
+                    include_str!("queries/transit_inline.sql"),
+                    vec![literal(request.operation), literal(id), body, payloads],
+                )
             }
             None => (include_str!("queries/read.sql"), vec![literal(request.operation), body]),
         };
         let mut sql = String::new();
         // Only the statement is searched for places, never what was put there.
-        for (part, place) in self.config.render(statement).split('$').zip(std::iter::once(None).chain(places.iter().map(Some))) {
+        for (part, place) in
+            self.config.render(statement).split('$').zip(std::iter::once(None).chain(places.iter().map(Some)))
+        {
             match place {
                 None => sql.push_str(part),
                 Some(value) => {
@@ -358,7 +364,8 @@ impl Notifications {
     /// Listens at the configured address, which is no pooler's.
     pub(crate) async fn listen(url: &str, config: &PostgresConfig) -> Result<Self, Failure> {
         let options = options(url, config)?;
-        let pool = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None).connect_lazy_with(options);
+        let pool =
+            PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None).connect_lazy_with(options);
         let listening = async {
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.listen(&config.channel()).await?;

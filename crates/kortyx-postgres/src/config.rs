@@ -214,7 +214,7 @@ impl PostgresConfig {
         self
     }
 
-    /// Whether the address is that of a pooler in transaction mode, such as `PgBouncer`: nothing is then kept in a session, and
+    /// Whether the address is that of a pooler in transaction mode, such as PgBouncer: nothing is then kept in a session, and
     /// statements carry their values in their text.
     #[must_use]
     pub fn pgbouncer(mut self, pgbouncer: bool) -> Self {

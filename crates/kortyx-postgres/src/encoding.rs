@@ -1,6 +1,6 @@
 //! How texts and context values are written, so that the database takes all of them and compares them exactly.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Write as _};
 
 use kortyx_store::{Scalar, WorkflowPin};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 /// Stands before an escaped character.
 const ESCAPE: char = '\u{10}';
 
-/// A text as stored: PostgreSQL takes no NUL, so it is escaped; other texts stay as they are.
+/// A text as stored: Postgres takes no NUL, so it is escaped; other texts stay as they are.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
@@ -87,19 +87,27 @@ fn digest(texts: &[&str]) -> String {
         hasher.update((text.len() as u64).to_be_bytes());
         hasher.update(text.as_bytes());
     }
-    hex(hasher.finalize().iter().take(16))
+    let mut text = hex(&hasher.finalize());
+    text.truncate(32);
+    text
 }
 
 /// The SHA-256 of a secret, as hex.
 pub(crate) fn secret_digest(secret: &str) -> String {
-    hex(Sha256::digest(secret.as_bytes()).iter())
+    hex(&Sha256::digest(secret.as_bytes()))
 }
 
 /// Bytes as lower-case hex.
-pub(crate) fn hex<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or('0');
-    bytes.flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    let (words, rest) = bytes.as_chunks::<16>();
+    for word in words {
+        let _ = write!(text, "{:032x}", u128::from_be_bytes(*word));
+    }
+    for byte in rest {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
 }
 
 #[cfg(test)]
@@ -126,6 +134,15 @@ mod tests {
         let stored = serde_json::from_value(encode_context(&context)).unwrap();
         assert_eq!(decode_context(stored), Some(context));
         assert_eq!(decode_context(BTreeMap::from([("a".to_owned(), "x:1".to_owned())])), None);
+    }
+
+    #[test]
+    fn bytes_of_any_number_are_written_as_hex() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        for length in [0, 1, 15, 16, 17, 255, 256] {
+            let expected: Vec<String> = bytes[..length].iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(hex(&bytes[..length]), expected.concat());
+        }
     }
 
     #[test]

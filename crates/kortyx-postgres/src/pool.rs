@@ -77,10 +77,6 @@ impl<C> Pool<C> {
         drop(all);
         self.clear()
     }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.permits.is_closed()
-    }
 }
 
 impl<C> Slot<'_, C> {
@@ -101,7 +97,7 @@ mod tests {
     use super::*;
 
     fn pool(size: u32) -> Pool<u32> {
-        Pool::new(size, Duration::from_secs(60), Duration::from_secs(600))
+        Pool::new(size, Duration::from_mins(1), Duration::from_mins(10))
     }
 
     #[tokio::test]
@@ -143,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn connections_that_are_too_old_are_not_used_again() {
-        let pool = Pool::new(1, Duration::from_secs(60), Duration::ZERO);
+        let pool = Pool::new(1, Duration::from_mins(1), Duration::ZERO);
         pool.take(Duration::ZERO).await.ok().unwrap().put_back(7, Instant::now());
         assert!(pool.take(Duration::ZERO).await.ok().unwrap().connection().is_none());
     }

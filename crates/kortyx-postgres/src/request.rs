@@ -107,9 +107,8 @@ impl Draft {
 
     /// A transition, with an id of its own.
     pub(crate) fn transition(self, operation: &'static str) -> Result<Request, StoreError> {
-        let id = transition_id().ok_or_else(|| {
-            StoreError::new(StoreErrorKind::Backend, operation, "the system gives no random bytes")
-        })?;
+        let id = transition_id()
+            .ok_or_else(|| StoreError::new(StoreErrorKind::Backend, operation, "the system gives no random bytes"))?;
         Ok(Request { operation, transition: Some(id), ..self.reading(operation) })
     }
 
@@ -125,9 +124,9 @@ fn transition_id() -> Option<String> {
     getrandom::fill(&mut bytes).ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let millis = now & 0xffff_ffff_ffff;
-    let random = u128::from_be_bytes(bytes) & !(0xffff_ffff_ffff_f << 76) & !(0b11 << 62);
+    let random = u128::from_be_bytes(bytes) & !(u128::MAX << 76) & !(0b11 << 62);
     let id = (millis << 80) | random | (0x7 << 76) | (0b10 << 62);
-    Some(hex(id.to_be_bytes().iter()))
+    Some(hex(&id.to_be_bytes()))
 }
 
 /// A number as the database holds it.

@@ -128,8 +128,8 @@ pub(crate) fn question(row: &mut Row) -> Reading<InterruptRecord> {
     let created_at = Timestamp::from_millis(data.created_at);
     let mut record = InterruptRecord::new(new, data.run_id, data.session_id, context, created_at);
     record.expires_at = Timestamp::from_millis(data.expires_at);
-    record.status = InterruptStatus::parse(&data.status)
-        .ok_or_else(|| Malformed("a question has an unknown status".to_owned()))?;
+    record.status =
+        InterruptStatus::parse(&data.status).ok_or_else(|| Malformed("a question has an unknown status".to_owned()))?;
     record.answer = optional(row, 2);
     if matches!(record.status, InterruptStatus::Answered | InterruptStatus::Cancelled)
         && let (Some(seq), Some(at)) = (data.seq, data.answered_at)

@@ -36,7 +36,7 @@ const SIGNALS: usize = 1024;
 /// The most questions of a page.
 const PAGE: u32 = 200;
 
-/// Runs, questions and checkpoints in a PostgreSQL database.
+/// Runs, questions and checkpoints in a Postgres database.
 ///
 /// See the [crate](crate) for deployment, sizing, failures and backups.
 ///
@@ -262,8 +262,7 @@ impl Store for PostgresStore {
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration, answers_seen: u64) -> Result<Renewed, StoreError> {
-        let draft =
-            Draft::new().with_lease(lease).with("ttl", millis(ttl)).with("answers_seen", bounded(answers_seen));
+        let draft = Draft::new().with_lease(lease).with("ttl", millis(ttl)).with("answers_seen", bounded(answers_seen));
         let reply = self.transit("renew", "renew", draft).await?;
         let lease = Lease { until: Timestamp::from_millis(reply.head.until), ..lease.clone() };
         Ok(Renewed { lease, answers: reply.answers, cancel_requested: reply.head.cancel_requested })

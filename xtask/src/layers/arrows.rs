@@ -25,7 +25,7 @@ const CONTRACTS: &str = "kortyx-contracts";
 const RUNTIME: &str = "kortyx-runtime";
 const STORE: &str = "kortyx-store";
 const ORCHESTRATOR: &str = "kortyx-orchestrator";
-const ADAPTERS: &[&str] = &["kortyx-memory", "kortyx-sqlite"];
+const ADAPTERS: &[&str] = &["kortyx-memory", "kortyx-sqlite", "kortyx-postgres"];
 
 /// The arrows of `ARCHITECTURE.md`, lowest layer first. A new crate needs a row; a new adapter also one in `ADAPTERS`.
 const LAYERS: &[Layer] = &[
@@ -36,6 +36,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: RUNTIME, reach: Reach::Only(&[PROTOCOL, CONTRACTS]) },
     Layer { name: "kortyx-memory", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-sqlite", reach: Reach::Only(&[PROTOCOL, STORE]) },
+    Layer { name: "kortyx-postgres", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: ORCHESTRATOR, reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE], ADAPTERS) },
     Layer { name: "kortyx", reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR], ADAPTERS) },
     Layer { name: "kortyx-tests", reach: Reach::Everything },

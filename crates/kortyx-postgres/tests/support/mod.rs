@@ -3,11 +3,7 @@
 //! `KORTYX_TEST_POSTGRES_URL` and `KORTYX_TEST_PGBOUNCER_URL` name servers that run already. Without them a private server is
 //! started on a free loopback port, in a temporary directory, and stopped when the test's process ends.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a test panics")]
-
-pub(crate) mod proxy;
-pub(crate) mod world;
 
 use std::{
     env, fs,
@@ -22,8 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
-use kortyx_store::Store;
+use kortyx_postgres::{ClockShift, PostgresConfig};
 
 /// Runs a program until its standard input ends, then stops it and removes the directory.
 const KEEPER: &str = r#"trap '' INT TERM
@@ -37,9 +32,8 @@ rm -rf "$directory""#;
 /// The address of the server for this process's tests.
 pub(crate) fn url() -> String {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    env::var("KORTYX_TEST_POSTGRES_URL").unwrap_or_else(|_| {
-        SERVER.get_or_init(|| Some(Server::start())).as_ref().map(Server::url).unwrap()
-    })
+    env::var("KORTYX_TEST_POSTGRES_URL")
+        .unwrap_or_else(|_| SERVER.get_or_init(|| Some(Server::start())).as_ref().map(Server::url).unwrap())
 }
 
 /// The address of a pooler in transaction mode, in front of the server.
@@ -58,28 +52,11 @@ pub(crate) fn config_at(url: &str, schema: &str, shift: &ClockShift) -> Postgres
     PostgresConfig::parse(url).unwrap().schema(schema).unwrap().clock_shift(shift.clone())
 }
 
-/// Settings for a new schema.
-pub(crate) fn config() -> PostgresConfig {
-    config_at(&url(), &fresh_schema(), &ClockShift::default())
-}
-
-/// A store over a new schema, set up.
-pub(crate) async fn store() -> PostgresStore {
-    set_up(config()).await
-}
-
-pub(crate) async fn set_up(config: PostgresConfig) -> PostgresStore {
-    let store = PostgresStore::open(config).await.unwrap();
-    store.setup().await.unwrap();
-    store
-}
-
 /// A private server.
 pub(crate) struct Server {
     pub(crate) port: u16,
-    directory: PathBuf,
-    keeper: Option<Child>,
-    leaves_directory: bool,
+    pub(crate) directory: PathBuf,
+    pub(crate) keeper: Option<Child>,
 }
 
 impl Server {
@@ -89,9 +66,9 @@ impl Server {
         let data = directory.join("data");
         let mut make = unprivileged(&binary("initdb"));
         make.args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-N", "-D"]).arg(&data);
-        let made = make.current_dir(&directory).output().unwrap();
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
-        let mut server = Self { port: free_port(), directory, keeper: None, leaves_directory: false };
+        let output = make.current_dir(&directory).output().unwrap();
+        assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
+        let mut server = Self { port: free_port(), directory, keeper: None };
         server.run();
         server
     }
@@ -100,30 +77,8 @@ impl Server {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 
-    /// What the server wrote to its log.
-    pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.directory.join("log")).unwrap()
-    }
-
-    /// Kills the server's processes at once, as a crash would, and starts it again.
-    pub(crate) fn crash_and_restart(&mut self) {
-        let pid = fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap();
-        let pid = pid.lines().next().unwrap().to_owned();
-        let killed = Command::new("kill").args(["-QUIT", &pid]).status().unwrap();
-        assert!(killed.success());
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while TcpStream::connect(("127.0.0.1", self.port)).is_ok() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(20));
-        }
-        self.run();
-    }
-
-    fn run(&mut self) {
-        // A keeper of an earlier run would remove the directory: it is let go without its end.
-        if let Some(mut earlier) = self.keeper.take() {
-            let _ = earlier.kill();
-            let _ = earlier.wait();
-        }
+    /// Starts the server's process, and waits until it lets users in.
+    pub(crate) fn run(&mut self) {
         let settings = [
             "listen_addresses=127.0.0.1",
             "unix_socket_directories=",
@@ -172,7 +127,8 @@ impl Pooler {
              server_reset_query_always = 0\nlogfile = {}\nuser =\n",
             directory.join("pooler.log").display()
         );
-        fs::write(&settings, text.replace("user =\n", "").replace("* = host", "postgres = user=postgres host")).unwrap();
+        fs::write(&settings, text.replace("user =\n", "").replace("* = host", "postgres = user=postgres host"))
+            .unwrap();
         give_away(&directory);
         let path = which(&["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"])
             .unwrap_or_else(|| panic!("PgBouncer is not installed. Run: apt-get install -y pgbouncer"));

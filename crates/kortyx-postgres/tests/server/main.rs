@@ -1,0 +1,13 @@
+//! What this adapter promises beyond the port: on a server, through proxies that cut connections, and across crashes.
+
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
+
+mod faults;
+mod life;
+mod load;
+mod plans;
+mod proxy;
+#[path = "../support/mod.rs"]
+mod support;
+mod trips;
+mod world;

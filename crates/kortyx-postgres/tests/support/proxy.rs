@@ -1,1 +1,0 @@
-//! A proxy that counts round trips and cuts connections.

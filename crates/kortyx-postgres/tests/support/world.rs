@@ -1,1 +1,0 @@
-//! Short ways to a run.
