@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "codec")]
+pub use kortyx_codec as codec;
 pub use kortyx_contracts as contracts;
 #[cfg(feature = "memory")]
 pub use kortyx_memory as memory;
@@ -34,7 +36,7 @@ pub mod prelude {
 }
 
 /// The pages of the guide, so that their programs run with the tests.
-#[cfg(all(doctest, feature = "memory", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "codec", feature = "memory", feature = "sqlite"))]
 mod guide {
     #[doc = include_str!("../../../docs/guide/asking.md")]
     mod asking {}
