@@ -1,0 +1,226 @@
+//! Calling a script: its settings, its own id, its reply, and what it leaves to do in other slots.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use kortyx_store::{StoreError, StoreErrorKind};
+use serde_json::json;
+
+use crate::{
+    encode::{Request, millis},
+    names::Kind,
+    reply::{Damage, Parts, Reading, Reply},
+    script::{DUE, Script},
+    store::RedisStore,
+};
+
+/// How long a transition's reply is kept for a repeat of it, in milliseconds: more than any patience.
+const MEMO: u64 = 60_000;
+
+impl RedisStore {
+    pub(crate) fn request(&self, operation: &'static str) -> Request {
+        Request::new(operation, self.config.payload_limit)
+    }
+
+    /// Runs a transition on a session, once however often it must be sent.
+    pub(crate) async fn transition(
+        &self,
+        operation: &'static str,
+        script: &Script,
+        digest: &str,
+        mut request: Request,
+    ) -> Result<Reply, StoreError> {
+        request.set("op", self.next_op());
+        self.read(operation, script, digest, request).await
+    }
+
+    /// A transition of a session's own: takes the ids that it brings first, and remembers them after.
+    pub(crate) async fn bring(
+        &self,
+        operation: &'static str,
+        script: &Script,
+        digest: &str,
+        ids: &[(Kind, String)],
+        request: Request,
+    ) -> Result<Reply, StoreError> {
+        self.take_ids(operation, digest, ids).await?;
+        let reply = self.transition(operation, script, digest, request).await?;
+        for (kind, id) in ids {
+            self.memory.put(*kind, id, digest);
+        }
+        Ok(reply)
+    }
+
+    /// Runs a script that changes nothing, or that changes the same when it is sent again.
+    pub(crate) async fn read(
+        &self,
+        operation: &'static str,
+        script: &Script,
+        digest: &str,
+        request: Request,
+    ) -> Result<Reply, StoreError> {
+        let settings = json!({
+            "p": self.names.prefix(),
+            "single": u8::from(!self.config.by_slot),
+            "offset": self.config.clock_offset.load(Ordering::Relaxed),
+            "memo": MEMO,
+            "keep": millis(self.config.keep_finished),
+            "idle": millis(self.config.keep_idle),
+        });
+        let mut args = vec![Bytes::from(settings.to_string())];
+        args.push(serde_json::Value::Object(request.body).to_string().into());
+        args.extend(request.payloads);
+        let key = self.names.session(digest);
+        let reply = self.client(operation)?.script(operation, script, &key, args).await?;
+        let (said, hints) = done(operation, reply)?;
+        self.apply(operation, hints).await;
+        Ok(said)
+    }
+
+    /// What an index says is due: its first entries up to now less an age, with their scores.
+    pub(crate) async fn due(
+        &self,
+        operation: &'static str,
+        index: &str,
+        age: u64,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.index(operation, index, age, limit, "0").await
+    }
+
+    /// The entries of an index with the highest scores, from this one on.
+    pub(crate) async fn highest(
+        &self,
+        operation: &'static str,
+        index: &str,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        self.index(operation, index, from, limit, "1").await
+    }
+
+    async fn index(
+        &self,
+        operation: &'static str,
+        index: &str,
+        bound: u64,
+        limit: usize,
+        from_highest: &str,
+    ) -> Result<Vec<String>, StoreError> {
+        let offset = self.config.clock_offset.load(Ordering::Relaxed);
+        let args = [offset.to_string(), bound.to_string(), limit.to_string(), from_highest.to_owned()];
+        let args = args.into_iter().map(Bytes::from).collect();
+        let reply = self.client(operation)?.script(operation, &DUE, index, args).await?;
+        let members = || reply.list()?.into_iter().map(Reply::text).collect::<Reading<_>>();
+        members().map_err(|damage| damage.during(operation))
+    }
+
+    /// Tells keys of other slots what a transition did. What fails here is found again by repair.
+    async fn apply(&self, operation: &'static str, hints: Vec<Reply>) {
+        let Ok(client) = self.client(operation) else { return };
+        let commands = hints.into_iter().filter_map(|hint| command_of(hint).ok());
+        let sent = commands.map(|(command, args)| client.command(operation, command, args));
+        for error in join_all(sent).await.into_iter().filter_map(Result::err) {
+            tracing::warn!(operation, %error, "an index was not told of a change; repair will");
+        }
+    }
+}
+
+/// What a script said and what it leaves to do; its refusal is an error.
+fn done(operation: &'static str, reply: Reply) -> Result<(Reply, Vec<Reply>), StoreError> {
+    let read = || -> Reading<Result<(Reply, Vec<Reply>), (String, String)>> {
+        let mut parts = Parts::of(reply)?;
+        if parts.text()? == "done" {
+            return Ok(Ok((parts.next()?, parts.list()?)));
+        }
+        Ok(Err((parts.text()?, parts.text()?)))
+    };
+    let refused = match read().map_err(|damage| damage.during(operation))? {
+        Ok(said) => return Ok(said),
+        Err(refused) => refused,
+    };
+    let kind = match refused.0.as_str() {
+        "lease" => StoreErrorKind::LeaseLost,
+        "exists" => StoreErrorKind::AlreadyExists,
+        "invalid" => StoreErrorKind::InvalidRequest,
+        _ => StoreErrorKind::Corrupt,
+    };
+    Err(StoreError::new(kind, operation, refused.1))
+}
+
+/// The command for a hint: what to do, the key, a score or time, a member or value.
+fn command_of(hint: Reply) -> Reading<(&'static str, Vec<Bytes>)> {
+    let mut parts = Parts::of(hint)?;
+    let what = parts.text()?;
+    let (key, score, member) = (parts.next()?.bytes()?, parts.next()?.bytes()?, parts.next()?.bytes()?);
+    Ok(match what.as_str() {
+        "+" => ("ZADD", vec![key, score, member]),
+        ">" => ("ZADD", vec![key, Bytes::from_static(b"GT"), score, member]),
+        "-" => ("ZREM", vec![key, member]),
+        "ttl" => ("PEXPIRE", vec![key, score]),
+        "del" => ("DEL", vec![key]),
+        "set" if score == "0" => ("SET", vec![key, member]),
+        "set" => ("SET", vec![key, member, Bytes::from_static(b"PX"), score]),
+        other => return Err(Damage::new(format!("an unknown hint `{other}`"))),
+    })
+}
+
+/// A place in an index: the session's digest and what follows it.
+pub(crate) struct Entry {
+    pub(crate) digest: String,
+    pub(crate) rest: String,
+    pub(crate) member: String,
+}
+
+impl Entry {
+    /// Reads `stamp.number.digest.rest`.
+    pub(crate) fn of_stamped(member: String) -> Option<Self> {
+        Self::at(member, 30)
+    }
+
+    /// Reads `digest.rest`.
+    pub(crate) fn of_session(member: String) -> Option<Self> {
+        Self::at(member, 0)
+    }
+
+    fn at(member: String, place: usize) -> Option<Self> {
+        let (digest, rest) = member.get(place..)?.split_once('.')?;
+        let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_digest.then(|| Self { digest: digest.to_owned(), rest: rest.to_owned(), member: member.clone() })
+    }
+
+    /// The run's id in `epoch.id`.
+    pub(crate) fn run_id(&self) -> Option<&str> {
+        self.rest.split_once('.').map(|(_, id)| id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_an_error_of_its_kind() {
+        let part = |text: &str| Reply::Bytes(Bytes::from(text.to_owned()));
+        for (name, kind) in [("lease", StoreErrorKind::LeaseLost), ("exists", StoreErrorKind::AlreadyExists)] {
+            let reply = Reply::List(vec![part("refused"), part(name), part("why")]);
+            let error = done("record", reply).unwrap_err();
+            assert_eq!((error.kind(), error.to_string()), (kind, "record: why".to_owned()));
+        }
+        let error = done("record", Reply::Int(1)).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn an_entry_of_an_index_names_its_session_and_its_run() {
+        let digest = "0123456789abcdef0123456789abcdef";
+        let entry = Entry::of_stamped(format!("1767225600000000.000000000001.{digest}.4.run.1")).unwrap();
+        assert_eq!((entry.digest.as_str(), entry.run_id()), (digest, Some("run.1")));
+        let entry = Entry::of_session(format!("{digest}.99")).unwrap();
+        assert_eq!((entry.digest.as_str(), entry.rest.as_str()), (digest, "99"));
+        for member in ["", "x.y", "1767225600000000.000000000001.short.4.run"] {
+            assert!(Entry::of_stamped(member.to_owned()).is_none(), "{member}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The driver. No other file names it.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fred::{
+    clients::{Pool, SubscriberClient},
+    interfaces::{ClientLike, EventInterface, PubsubInterface},
+    types::{
+        Builder, ClusterHash, CustomCommand, Value,
+        config::{Config, Options, ReconnectPolicy, Server, TcpConfig},
+    },
+};
+use kortyx_protocol::RunId;
+use kortyx_store::{Signal, StoreError, StoreErrorKind};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit, broadcast},
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{config::RedisConfig, reply::Reply, script::Script};
+
+/// The first and the longest wait before another attempt.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Connections to the server, and what is waiting for them.
+pub(crate) struct Client {
+    pool: Pool,
+    subscriber: SubscriberClient,
+    listening: Vec<JoinHandle<()>>,
+    places: Semaphore,
+    config: RedisConfig,
+}
+
+/// A server of the deployment that has keys of its own.
+#[derive(Clone)]
+pub(crate) struct Node(Option<Server>);
+
+/// Where a command's key is among its arguments.
+#[derive(Clone)]
+enum Route {
+    First,
+    Script,
+    Node(Node),
+}
+
+/// The digest by which a server knows a script.
+pub(crate) fn sha1(source: &str) -> String {
+    fred::util::sha1_hash(source)
+}
+
+impl Client {
+    /// Connects; fails when the server cannot be reached or refuses the user.
+    pub(crate) async fn connect(
+        config: &RedisConfig,
+        channel: String,
+        signals: broadcast::Sender<Signal>,
+    ) -> Result<Self, StoreError> {
+        const OPERATION: &str = "connect";
+        let failed = |error: &fred::error::Error| failure(config, OPERATION, error);
+        let builder = builder(config).map_err(|error| failed(&error))?;
+        let pool = builder.build_pool(config.connections).map_err(|error| failed(&error))?;
+        let subscriber = builder.build_subscriber_client().map_err(|error| failed(&error))?;
+        match timeout(config.patience, pool.init()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(failed(&error)),
+            Err(_) => return Err(unreachable(config, OPERATION, "it does not answer")),
+        }
+        let listening = vec![subscriber.manage_subscriptions(), listen(&subscriber, channel, signals)];
+        let places = Semaphore::new(config.in_flight);
+        Ok(Self { pool, subscriber, listening, places, config: config.clone() })
+    }
+
+    /// Runs a script on the session, index or value that this key names.
+    pub(crate) async fn script(
+        &self,
+        operation: &'static str,
+        script: &Script,
+        key: &str,
+        args: Vec<Bytes>,
+    ) -> Result<Reply, StoreError> {
+        let with = |head: &str| {
+            let mut all = vec![Value::from(head), Value::from(1), Value::from(key)];
+            all.extend(args.iter().cloned().map(Value::Bytes));
+            all
+        };
+        let _place = self.place(operation).await?;
+        match self.persist("EVALSHA", Route::Script, with(&script.sha)).await {
+            // The server lost it (restart, failover, flush) or never had it: this sends it, and the server keeps it.
+            Err(error) if error.details().starts_with("NOSCRIPT") => {
+                let sent = self.persist("EVAL", Route::Script, with(&script.source)).await;
+                sent.map_err(|error| failure(&self.config, operation, &error))
+            }
+            done => done.map_err(|error| failure(&self.config, operation, &error)),
+        }
+    }
+
+    /// Runs a command whose first argument is its key.
+    pub(crate) async fn command(
+        &self,
+        operation: &'static str,
+        command: &'static str,
+        args: Vec<Bytes>,
+    ) -> Result<Reply, StoreError> {
+        let args = args.into_iter().map(Value::Bytes).collect();
+        self.run(operation, command, Route::First, args).await
+    }
+
+    /// Runs a command on one server.
+    pub(crate) async fn on_node(
+        &self,
+        operation: &'static str,
+        node: &Node,
+        command: &'static str,
+        args: Vec<Bytes>,
+    ) -> Result<Reply, StoreError> {
+        let args = args.into_iter().map(Value::Bytes).collect();
+        self.run(operation, command, Route::Node(node.clone()), args).await
+    }
+
+    /// The servers that have keys.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        if !self.config.is_cluster() {
+            return vec![Node(None)];
+        }
+        self.pool.next().active_connections().into_iter().map(|server| Node(Some(server))).collect()
+    }
+
+    /// Lets calls that are under way finish, then closes every connection.
+    pub(crate) async fn close(&self) {
+        let all = u32::try_from(self.config.in_flight).unwrap_or(u32::MAX);
+        let _ = timeout(self.config.patience, self.places.acquire_many(all)).await;
+        self.places.close();
+        for task in &self.listening {
+            task.abort();
+        }
+        let _ = timeout(Duration::from_secs(1), self.subscriber.quit()).await;
+        let _ = timeout(Duration::from_secs(1), self.pool.quit()).await;
+    }
+
+    async fn run(
+        &self,
+        operation: &'static str,
+        command: &'static str,
+        route: Route,
+        args: Vec<Value>,
+    ) -> Result<Reply, StoreError> {
+        let _place = self.place(operation).await?;
+        self.persist(command, route, args).await.map_err(|error| failure(&self.config, operation, &error))
+    }
+
+    async fn place(&self, operation: &'static str) -> Result<SemaphorePermit<'_>, StoreError> {
+        match timeout(self.config.patience, self.places.acquire()).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) => Err(StoreError::new(StoreErrorKind::Closed, operation, "the store was closed")),
+            Err(_) => {
+                let RedisConfig { in_flight, connections, patience, .. } = &self.config;
+                let message = format!(
+                    "{in_flight} calls are under way on {connections} connections, none ended within {patience:?}"
+                );
+                Err(StoreError::new(StoreErrorKind::Unavailable, operation, message))
+            }
+        }
+    }
+
+    /// Tries until it is done, fails for good, or patience ends.
+    async fn persist(&self, command: &'static str, route: Route, args: Vec<Value>) -> Result<Reply, fred::error::Error> {
+        let (until, mut wait) = (Instant::now() + self.config.patience, BACKOFF.0);
+        loop {
+            let error = match self.attempt(command, &route, args.clone()).await {
+                Ok(value) => return Ok(reply(value)),
+                Err(error) => error,
+            };
+            if !is_passing(&error) || Instant::now() + wait >= until {
+                return Err(error);
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(BACKOFF.1);
+        }
+    }
+
+    async fn attempt(&self, command: &'static str, route: &Route, args: Vec<Value>) -> Result<Value, fred::error::Error> {
+        let mut options = Options { timeout: Some(self.config.attempt), ..Options::default() };
+        let hash = match route {
+            Route::First => ClusterHash::FirstKey,
+            Route::Script => ClusterHash::Offset(2),
+            Route::Node(node) => {
+                options.cluster_node.clone_from(&node.0);
+                ClusterHash::Random
+            }
+        };
+        let command = CustomCommand::new_static(command, hash, false);
+        self.pool.next().with_options(&options).custom(command, args).await
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        for task in &self.listening {
+            task.abort();
+        }
+        // The driver's own tasks go on until they are told to end.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (pool, subscriber) = (self.pool.clone(), self.subscriber.clone());
+            runtime.spawn(async move {
+                let _ = subscriber.quit().await;
+                let _ = pool.quit().await;
+            });
+        }
+    }
+}
+
+fn builder(config: &RedisConfig) -> Result<Builder, fred::error::Error> {
+    let mut builder = Builder::from_config(Config::from_url(&config.secret_url)?);
+    builder.set_policy(ReconnectPolicy::new_exponential(0, 20, 500, 2));
+    let attempt = config.attempt;
+    builder.with_connection_config(|connection| {
+        connection.connection_timeout = attempt;
+        connection.internal_command_timeout = attempt;
+        // A transition that is sent again gets the first reply, so the driver may send it as often as it must.
+        connection.max_command_attempts = 16;
+        connection.max_redirections = 16;
+        connection.unresponsive.max_timeout = Some(attempt * 2);
+        connection.unresponsive.interval = Duration::from_secs(1);
+        connection.tcp = TcpConfig { nodelay: Some(true), ..TcpConfig::default() };
+    });
+    Ok(builder)
+}
+
+/// Passes on what other processes say. The subscription comes back by itself after a failure.
+fn listen(subscriber: &SubscriberClient, channel: String, signals: broadcast::Sender<Signal>) -> JoinHandle<()> {
+    let (subscriber, mut messages) = (subscriber.clone(), subscriber.message_rx());
+    tokio::spawn(async move {
+        let _connection = subscriber.connect();
+        while subscriber.wait_for_connect().await.is_err() || subscriber.subscribe(channel.as_str()).await.is_err() {
+            sleep(BACKOFF.1).await;
+        }
+        loop {
+            match messages.recv().await {
+                Ok(message) => {
+                    let signal = message.value.as_string().and_then(|text| signal(&text));
+                    let _ = signal.map(|signal| signals.send(signal));
+                }
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => break,
+            }
+        }
+    })
+}
+
+fn signal(text: &str) -> Option<Signal> {
+    match text.strip_prefix("run ") {
+        Some(run_id) => RunId::new(run_id).ok().map(Signal::Attention),
+        None => (text == "work").then_some(Signal::Work),
+    }
+}
+
+fn reply(value: Value) -> Reply {
+    match value {
+        Value::Null | Value::Queued => Reply::Nil,
+        Value::Boolean(value) => Reply::Int(i64::from(value)),
+        Value::Integer(value) => Reply::Int(value),
+        Value::Double(value) => Reply::Bytes(value.to_string().into()),
+        Value::String(value) => Reply::Bytes(value.into_inner()),
+        Value::Bytes(value) => Reply::Bytes(value),
+        Value::Array(values) => Reply::List(values.into_iter().map(reply).collect()),
+        Value::Map(map) => {
+            let pairs = map.inner().into_iter().flat_map(|(key, value)| [Reply::Bytes(key.into_bytes()), reply(value)]);
+            Reply::List(pairs.collect())
+        }
+    }
+}
+
+/// What a server says while it cannot serve yet, or not here.
+const PASSING: [&str; 8] =
+    ["LOADING", "READONLY", "CLUSTERDOWN", "TRYAGAIN", "MASTERDOWN", "BUSY ", "NOREPLICAS", "UNBLOCKED"];
+
+/// Whether another attempt may succeed.
+fn is_passing(error: &fred::error::Error) -> bool {
+    use fred::error::ErrorKind as Kind;
+    let details = error.details();
+    if details.starts_with("NOSCRIPT") || details.starts_with("OOM") || details.starts_with("NO") {
+        return details.starts_with("NOREPLICAS");
+    }
+    match error.kind() {
+        Kind::IO | Kind::Timeout | Kind::Canceled | Kind::Cluster | Kind::Routing | Kind::Backpressure => true,
+        Kind::Sentinel => true,
+        _ => PASSING.iter().any(|word| details.starts_with(word)) || error.is_moved() || error.is_ask(),
+    }
+}
+
+/// The store's error for the driver's.
+fn failure(config: &RedisConfig, operation: &'static str, error: &fred::error::Error) -> StoreError {
+    use fred::error::ErrorKind as Kind;
+    let details = config.redact(error.details());
+    let with = |kind, message: String| StoreError::new(kind, operation, message).with_source(details.clone());
+    if details.starts_with("OOM") {
+        let message = "the server's memory is full and nothing was written: free some, or raise its maxmemory";
+        return with(StoreErrorKind::Unavailable, message.to_owned());
+    }
+    match error.kind() {
+        Kind::Auth | Kind::Config | Kind::Url | Kind::InvalidArgument | Kind::InvalidCommand => {
+            with(StoreErrorKind::Backend, format!("{} refuses: {details}", config.url()))
+        }
+        _ if is_passing(error) => {
+            unreachable(config, operation, &format!("no reply within {:?}", config.patience)).with_source(details)
+        }
+        _ => with(StoreErrorKind::Backend, format!("the server refuses: {details}")),
+    }
+}
+
+fn unreachable(config: &RedisConfig, operation: &'static str, why: &str) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable, operation, format!("{} cannot be used: {why}", config.url()))
+}
+
+#[cfg(test)]
+mod tests {
+    use fred::error::{Error, ErrorKind};
+
+    use super::*;
+
+    fn config() -> RedisConfig {
+        RedisConfig::parse("redis://app:s3cret@host").unwrap()
+    }
+
+    #[test]
+    fn a_full_server_is_named_as_such() {
+        let error = Error::new(ErrorKind::Unknown, "OOM command not allowed when used memory > 'maxmemory'.");
+        let mapped = failure(&config(), "open", &error);
+        assert_eq!(mapped.kind(), StoreErrorKind::Unavailable);
+        assert!(mapped.to_string().starts_with("open: the server's memory is full"), "{mapped}");
+        assert!(!is_passing(&error));
+    }
+
+    #[test]
+    fn what_passes_is_tried_again_and_what_does_not_is_not() {
+        for details in ["LOADING Redis is loading", "READONLY You can't write", "CLUSTERDOWN", "TRYAGAIN Multiple keys"] {
+            assert!(is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");
+        }
+        assert!(is_passing(&Error::new(ErrorKind::IO, "reset")));
+        for details in ["NOSCRIPT No matching script", "NOPERM this user", "NOAUTH", "ERR unknown command", "WRONGTYPE"] {
+            assert!(!is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");
+        }
+    }
+
+    #[test]
+    fn no_error_shows_the_password() {
+        let error = Error::new(ErrorKind::Auth, "WRONGPASS s3cret");
+        let mapped = failure(&config(), "connect", &error);
+        assert!(!format!("{mapped:?} {mapped}").contains("s3cret"));
+    }
+
+    #[test]
+    fn signals_read_back() {
+        assert_eq!(signal("work"), Some(Signal::Work));
+        assert_eq!(signal("run run-1"), Some(Signal::Attention(RunId::new("run-1").unwrap())));
+        assert_eq!(signal("else"), None);
+    }
+}

@@ -1,0 +1,27 @@
+//! The Kortyx store in Redis or Valkey.
+//!
+#![doc = include_str!("../README.md")]
+
+mod answer;
+mod call;
+mod client;
+mod config;
+mod drive;
+mod encode;
+mod list;
+mod locate;
+mod names;
+mod prune;
+mod read;
+mod repair;
+mod reply;
+mod row;
+mod script;
+mod session;
+mod setup;
+mod store;
+mod work;
+
+pub use config::RedisConfig;
+pub use repair::Repaired;
+pub use store::RedisStore;

@@ -1,0 +1,77 @@
+//! Reading by id.
+
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
+use kortyx_store::{CheckpointRecord, InterruptRecord, RunRecord, StoreError};
+
+use crate::{
+    names::{Kind, session_digest},
+    reply::{Reading, Reply},
+    row, script,
+    store::RedisStore,
+};
+
+impl RedisStore {
+    /// Reads these ids of one session.
+    pub(crate) async fn read_ids(
+        &self,
+        operation: &'static str,
+        kind: &str,
+        digest: &str,
+        ids: &[&str],
+    ) -> Result<Vec<Reply>, StoreError> {
+        let mut request = self.request(operation);
+        request.set("kind", kind);
+        request.set("ids", ids);
+        let said = self.read(operation, &script::READ, digest, request).await?;
+        said.list().map_err(|damage| damage.during(operation))
+    }
+
+    /// Reads one thing wherever it is. What this process remembers of its place may be old, so an absent one is looked up.
+    pub(crate) async fn read_one(
+        &self,
+        operation: &'static str,
+        (kind, what): (Kind, &str),
+        id: &str,
+    ) -> Result<Option<Reply>, StoreError> {
+        let Some(digest) = self.find(operation, kind, id).await? else { return Ok(None) };
+        let found = self.read_ids(operation, what, &digest, &[id]).await?.into_iter().find(|row| !row::is_absent(row));
+        if found.is_some() {
+            return Ok(found);
+        }
+        let Some(other) = self.look_up(operation, kind, id).await?.filter(|other| *other != digest) else {
+            return Ok(None);
+        };
+        Ok(self.read_ids(operation, what, &other, &[id]).await?.into_iter().find(|row| !row::is_absent(row)))
+    }
+
+    pub(crate) async fn read_run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let found = self.read_one("run", (Kind::Run, "run"), run_id.as_str()).await?;
+        found.map(row::run).transpose().map_err(|damage| damage.during("run"))
+    }
+
+    pub(crate) async fn read_question(&self, id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {
+        let found = self.read_one("interrupt", (Kind::Question, "questions"), id.as_str()).await?;
+        found.map(row::question).transpose().map_err(|damage| damage.during("interrupt"))
+    }
+
+    pub(crate) async fn read_checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRecord>, StoreError> {
+        let found = self.read_one("checkpoint", (Kind::Checkpoint, "checkpoint"), id.as_str()).await?;
+        found.map(row::checkpoint).transpose().map_err(|damage| damage.during("checkpoint"))
+    }
+
+    pub(crate) async fn read_head(&self, session_id: &SessionId) -> Result<Option<CheckpointRecord>, StoreError> {
+        let rows = self.read_ids("head", "head", &session_digest(session_id), &[]).await?;
+        Ok(checkpoints("head", rows)?.pop())
+    }
+
+    pub(crate) async fn read_checkpoints(&self, session_id: &SessionId) -> Result<Vec<CheckpointRecord>, StoreError> {
+        const OPERATION: &str = "list checkpoints";
+        let rows = self.read_ids(OPERATION, "checkpoints", &session_digest(session_id), &[]).await?;
+        checkpoints(OPERATION, rows)
+    }
+}
+
+fn checkpoints(operation: &'static str, rows: Vec<Reply>) -> Result<Vec<CheckpointRecord>, StoreError> {
+    let read: Reading<_> = row::checkpoints(rows);
+    read.map_err(|damage| damage.during(operation))
+}

@@ -1,0 +1,291 @@
+//! What the tests of this crate share: servers of their own, and short ways to a run.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a test panics")]
+#![allow(dead_code, reason = "every test file uses its own part")]
+
+use std::{
+    collections::BTreeMap,
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use fred::{
+    clients::Client,
+    interfaces::ClientLike,
+    types::{Builder, ClusterHash, CustomCommand, Value, config::Config},
+};
+use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId};
+use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::{
+    AnswerOutcome, AnswerRequest, AskKey, ClaimRequest, Claimed, Drive, Driver, Finish, InterruptRecord, NewAnswer,
+    NewInterrupt, NewRun, OpenRun, Proof, RunRef, Store, StoreError, Suspend, Suspended, TerminalStatus, WorkflowPin,
+};
+
+pub(crate) mod proxy;
+
+/// A server of the test's own on a free loopback port, gone with its data when dropped.
+pub(crate) struct Server {
+    child: Option<Child>,
+    pub(crate) port: u16,
+    directory: tempfile::TempDir,
+    settings: Vec<String>,
+}
+
+impl Server {
+    /// A server that keeps everything in memory.
+    pub(crate) fn start() -> Self {
+        Self::with(&["--save", "", "--appendonly", "no"])
+    }
+
+    pub(crate) fn with(settings: &[&str]) -> Self {
+        let mut server = Self {
+            child: None,
+            port: free_port(),
+            directory: tempfile::tempdir().unwrap(),
+            settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
+        };
+        server.run();
+        server
+    }
+
+    /// Starts it, also again on the same port and directory.
+    pub(crate) fn run(&mut self) {
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"]);
+        command.arg(self.directory.path()).args(&self.settings);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        self.child = Some(command.spawn().unwrap_or_else(|error| {
+            panic!(
+                "redis-server cannot be started ({error}): install it with `sudo apt-get install -y redis-server`, or set \
+                 KORTYX_TEST_REDIS_URL and KORTYX_TEST_REDIS_CLUSTER_URL where a test takes them"
+            )
+        }));
+        let until = Instant::now() + Duration::from_secs(20);
+        while cli(self.port, &["PING"]).trim() != "PONG" {
+            assert!(Instant::now() < until, "redis-server did not come up");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills it, without any farewell.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Sends a signal (`STOP`, `CONT`, `TERM`).
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args([format!("-{name}"), pid]).status().unwrap().success());
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn config(&self) -> RedisConfig {
+        RedisConfig::parse(&self.url()).unwrap()
+    }
+
+    pub(crate) async fn store(&self) -> RedisStore {
+        set_up(self.config()).await
+    }
+
+    /// Runs a command beside the store.
+    pub(crate) fn cli(&self, args: &[&str]) -> String {
+        cli(self.port, args)
+    }
+
+    /// Runs a command and gives its reply line by line.
+    pub(crate) fn lines(&self, args: &[&str]) -> Vec<String> {
+        self.cli(args).lines().map(str::to_owned).filter(|line| !line.is_empty()).collect()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Three masters with all slots.
+pub(crate) struct Cluster {
+    pub(crate) servers: Vec<Server>,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        let settings = ["--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+        let servers: Vec<_> = (0..3).map(|_| Server::with(&settings)).collect();
+        let nodes: Vec<_> = servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
+        let made = Command::new("redis-cli")
+            .args(["--cluster", "create"])
+            .args(&nodes)
+            .args(["--cluster-replicas", "0", "--cluster-yes"])
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+        let until = Instant::now() + Duration::from_secs(30);
+        while !servers.iter().all(|server| server.cli(&["CLUSTER", "INFO"]).contains("cluster_state:ok")) {
+            assert!(Instant::now() < until, "the cluster did not come up");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self { servers }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis-cluster://127.0.0.1:{}", self.servers.first().unwrap().port)
+    }
+}
+
+pub(crate) async fn set_up(config: RedisConfig) -> RedisStore {
+    let store = RedisStore::connect(config).await.unwrap();
+    store.setup().await.unwrap();
+    store
+}
+
+fn cli(port: u16, args: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(args).output();
+    String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+}
+
+/// A port outside the range of ports that clients are given, so that no connection takes it meanwhile; with room for a
+/// cluster's bus 10,000 above.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let base = 10_000 + u64::from(std::process::id() % 200) * 50;
+    for _ in 0..10_000 {
+        let port = u16::try_from(base + NEXT.fetch_add(1, Ordering::Relaxed)).unwrap();
+        let is_free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(port) && is_free(port + 10_000) {
+            return port;
+        }
+    }
+    panic!("no port is free")
+}
+
+/// Runs a command wherever its key is.
+pub(crate) async fn raw(url: &str, command: &'static str, args: Vec<String>) -> Value {
+    let client: Client = Builder::from_config(Config::from_url(url).unwrap()).build().unwrap();
+    client.init().await.unwrap();
+    let command = CustomCommand::new_static(command, ClusterHash::FirstKey, false);
+    let value = client.custom(command, args).await.unwrap();
+    client.quit().await.unwrap();
+    value
+}
+
+/// Whether a program is there; tests that need more than a server ask first and fail with the reason.
+pub(crate) fn is_file(path: &str) -> bool {
+    Path::new(path).exists()
+}
+
+pub(crate) fn unique(kind: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{kind}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+pub(crate) fn pin() -> WorkflowPin {
+    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".repeat(32) }
+}
+
+pub(crate) fn driver() -> Driver {
+    Driver { id: "driver".to_owned(), ttl: Duration::from_secs(30) }
+}
+
+pub(crate) fn new_run() -> NewRun {
+    NewRun {
+        run_id: RunId::new(unique("run")).unwrap(),
+        session_id: SessionId::new(unique("session")).unwrap(),
+        workflow: pin(),
+        context: BTreeMap::new(),
+    }
+}
+
+pub(crate) fn opening(run: NewRun) -> OpenRun {
+    OpenRun { run, driver: driver(), snapshot: Bytes::from_static(b"opened") }
+}
+
+pub(crate) fn ask(key: &str) -> NewInterrupt {
+    NewInterrupt {
+        request_id: RequestId::new(unique("human")).unwrap(),
+        token: ResumeToken::parse(unique("token")).unwrap(),
+        ask: AskKey(key.to_owned()),
+        workflow: "review".to_owned(),
+        node: "approve".to_owned(),
+        question: Bytes::from_static(b"{}"),
+        expires_in: Duration::from_mins(15),
+        default: None,
+        optional_cancel: false,
+        after_response_completed: false,
+    }
+}
+
+pub(crate) fn suspending(run: RunRef, publish: Vec<NewInterrupt>) -> Suspend {
+    Suspend {
+        run,
+        workflow: pin(),
+        snapshot: Bytes::from_static(b"suspended"),
+        publish,
+        withdraw: Vec::new(),
+        answers_seen: 0,
+        checkpoint: None,
+    }
+}
+
+/// A run that waits for an answer.
+pub(crate) async fn paused(store: &RedisStore) -> Result<InterruptRecord, StoreError> {
+    paused_run(store, new_run()).await
+}
+
+pub(crate) async fn paused_run(store: &RedisStore, run: NewRun) -> Result<InterruptRecord, StoreError> {
+    match store.suspend(suspending(RunRef::New(run, driver()), vec![ask("a")])).await? {
+        Suspended::Saved(mut open) => Ok(open.remove(0)),
+        other => panic!("expected a saved suspension, got {other:?}"),
+    }
+}
+
+pub(crate) fn answering(question: &InterruptRecord) -> AnswerRequest {
+    let answer = NewAnswer {
+        request_id: question.request_id.clone(),
+        proof: Proof::Token(question.token.clone()),
+        session_id: None,
+        run_id: None,
+        answer: Bytes::from_static(b"\"yes\""),
+        cancel: false,
+        actor: None,
+    };
+    AnswerRequest { answers: vec![answer], driver: Some(driver()) }
+}
+
+/// The run that an accepted answer handed to its caller.
+pub(crate) fn granted(outcome: AnswerOutcome) -> Claimed {
+    match outcome {
+        AnswerOutcome::Accepted(_, Drive::Granted(claimed)) => *claimed,
+        other => panic!("expected a granted lease, got {other:?}"),
+    }
+}
+
+pub(crate) fn claiming() -> ClaimRequest {
+    ClaimRequest { driver: driver(), workflows: vec![pin()], parked_before: None, limit: 100 }
+}
+
+pub(crate) fn finishing(claimed: Claimed) -> Finish {
+    Finish {
+        run: RunRef::Held(claimed.lease),
+        workflow: pin(),
+        status: TerminalStatus::Completed,
+        outcome: Bytes::from_static(b"done"),
+        reason: None,
+        answers_seen: claimed.run.answers,
+        checkpoint: None,
+    }
+}
