@@ -47,7 +47,11 @@ impl RedisStore {
         let mut request = self.encode_answers(&all)?;
         request.driver(answers.driver.as_ref());
         let said = self.transition(ANSWER, &script::ANSWER, digest, request).await?;
-        outcome(said, &answers.answers).map_err(|damage| damage.during(ANSWER))
+        let outcome = outcome(said, &answers.answers).map_err(|damage| damage.during(ANSWER))?;
+        if let AnswerOutcome::Accepted(_, Drive::Granted(claimed)) = &outcome {
+            self.memory.put(Kind::Run, claimed.run.run_id.as_str(), digest);
+        }
+        Ok(outcome)
     }
 
     fn encode_answers(&self, answers: &[&NewAnswer]) -> Result<Request, StoreError> {
@@ -84,12 +88,11 @@ impl RedisStore {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let (mut all_known, mut refused) = (true, Vec::new());
         for (place, home) in homes.iter().enumerate() {
-            match home {
-                Some(home) => groups.entry(home).or_default().push(place),
-                None => {
-                    all_known = false;
-                    refused.push((place, Refusal::Unknown));
-                }
+            if let Some(home) = home {
+                groups.entry(home).or_default().push(place);
+            } else {
+                all_known = false;
+                refused.push((place, Refusal::Unknown));
             }
         }
         for (digest, places) in groups {

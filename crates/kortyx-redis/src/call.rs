@@ -127,26 +127,35 @@ impl RedisStore {
     }
 }
 
+/// How a script ended.
+enum Said {
+    /// What it replied, and what it leaves to do.
+    Done(Reply, Vec<Reply>),
+    /// It changed nothing: the kind of its reason, and a message.
+    Refused(String, String),
+}
+
+fn said(reply: Reply) -> Reading<Said> {
+    let mut parts = Parts::of(reply)?;
+    if parts.text()? == "done" {
+        return Ok(Said::Done(parts.next()?, parts.list()?));
+    }
+    Ok(Said::Refused(parts.text()?, parts.text()?))
+}
+
 /// What a script said and what it leaves to do; its refusal is an error.
 fn done(operation: &'static str, reply: Reply) -> Result<(Reply, Vec<Reply>), StoreError> {
-    let read = || -> Reading<Result<(Reply, Vec<Reply>), (String, String)>> {
-        let mut parts = Parts::of(reply)?;
-        if parts.text()? == "done" {
-            return Ok(Ok((parts.next()?, parts.list()?)));
-        }
-        Ok(Err((parts.text()?, parts.text()?)))
+    let (kind, message) = match said(reply).map_err(|damage| damage.during(operation))? {
+        Said::Done(reply, hints) => return Ok((reply, hints)),
+        Said::Refused(kind, message) => (kind, message),
     };
-    let refused = match read().map_err(|damage| damage.during(operation))? {
-        Ok(said) => return Ok(said),
-        Err(refused) => refused,
-    };
-    let kind = match refused.0.as_str() {
+    let kind = match kind.as_str() {
         "lease" => StoreErrorKind::LeaseLost,
         "exists" => StoreErrorKind::AlreadyExists,
         "invalid" => StoreErrorKind::InvalidRequest,
         _ => StoreErrorKind::Corrupt,
     };
-    Err(StoreError::new(kind, operation, refused.1))
+    Err(StoreError::new(kind, operation, message))
 }
 
 /// The command for a hint: what to do, the key, a score or time, a member or value.
@@ -187,7 +196,8 @@ impl Entry {
     fn at(member: String, place: usize) -> Option<Self> {
         let (digest, rest) = member.get(place..)?.split_once('.')?;
         let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
-        is_digest.then(|| Self { digest: digest.to_owned(), rest: rest.to_owned(), member: member.clone() })
+        let (digest, rest) = (digest.to_owned(), rest.to_owned());
+        is_digest.then_some(Self { digest, rest, member })
     }
 
     /// The run's id in `epoch.id`.

@@ -165,7 +165,12 @@ impl Client {
     }
 
     /// Tries until it is done, fails for good, or patience ends.
-    async fn persist(&self, command: &'static str, route: Route, args: Vec<Value>) -> Result<Reply, fred::error::Error> {
+    async fn persist(
+        &self,
+        command: &'static str,
+        route: Route,
+        args: Vec<Value>,
+    ) -> Result<Reply, fred::error::Error> {
         let (until, mut wait) = (Instant::now() + self.config.patience, BACKOFF.0);
         loop {
             let error = match self.attempt(command, &route, args.clone()).await {
@@ -180,7 +185,12 @@ impl Client {
         }
     }
 
-    async fn attempt(&self, command: &'static str, route: &Route, args: Vec<Value>) -> Result<Value, fred::error::Error> {
+    async fn attempt(
+        &self,
+        command: &'static str,
+        route: &Route,
+        args: Vec<Value>,
+    ) -> Result<Value, fred::error::Error> {
         let mut options = Options { timeout: Some(self.config.attempt), ..Options::default() };
         let hash = match route {
             Route::First => ClusterHash::FirstKey,
@@ -284,8 +294,13 @@ fn is_passing(error: &fred::error::Error) -> bool {
         return details.starts_with("NOREPLICAS");
     }
     match error.kind() {
-        Kind::IO | Kind::Timeout | Kind::Canceled | Kind::Cluster | Kind::Routing | Kind::Backpressure => true,
-        Kind::Sentinel => true,
+        Kind::IO
+        | Kind::Timeout
+        | Kind::Canceled
+        | Kind::Cluster
+        | Kind::Routing
+        | Kind::Backpressure
+        | Kind::Sentinel => true,
         _ => PASSING.iter().any(|word| details.starts_with(word)) || error.is_moved() || error.is_ask(),
     }
 }
@@ -335,11 +350,13 @@ mod tests {
 
     #[test]
     fn what_passes_is_tried_again_and_what_does_not_is_not() {
-        for details in ["LOADING Redis is loading", "READONLY You can't write", "CLUSTERDOWN", "TRYAGAIN Multiple keys"] {
+        for details in ["LOADING Redis is loading", "READONLY You can't write", "CLUSTERDOWN", "TRYAGAIN Multiple keys"]
+        {
             assert!(is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");
         }
         assert!(is_passing(&Error::new(ErrorKind::IO, "reset")));
-        for details in ["NOSCRIPT No matching script", "NOPERM this user", "NOAUTH", "ERR unknown command", "WRONGTYPE"] {
+        for details in ["NOSCRIPT No matching script", "NOPERM this user", "NOAUTH", "ERR unknown command", "WRONGTYPE"]
+        {
             assert!(!is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");
         }
     }

@@ -112,9 +112,9 @@ impl Request {
     }
 
     pub(crate) fn reissue(&mut self, reissue: &[Reissue]) {
-        let reissue = reissue.iter().map(|new| {
-            json!({ "from": new.from.as_str(), "id": new.request_id.as_str(), "token": new.token.expose() })
-        });
+        let reissue = reissue.iter().map(
+            |new| json!({ "from": new.from.as_str(), "id": new.request_id.as_str(), "token": new.token.expose() }),
+        );
         self.set("reissue", reissue.collect::<Vec<_>>());
     }
 }

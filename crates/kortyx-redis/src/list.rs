@@ -40,7 +40,11 @@ impl RedisStore {
             None => String::new(),
         };
         let limit = usize::try_from(query.limit.clamp(1, PAGE)).unwrap_or(1);
-        if by_context { self.page_of_context(query, after, limit).await } else { self.page_of(query, after, limit).await }
+        if by_context {
+            self.page_of_context(query, after, limit).await
+        } else {
+            self.page_of(query, after, limit).await
+        }
     }
 
     /// A page of a run's or a session's questions.
@@ -57,7 +61,7 @@ impl RedisStore {
         if let serde_json::Value::Object(parts) = scope(&query.scope) {
             request.body.extend(parts);
         }
-        request.set("run", query.run_id.as_ref().map(|run_id| run_id.as_str()));
+        request.set("run", query.run_id.as_ref().map(kortyx_protocol::RunId::as_str));
         request.set("after", after);
         request.set("limit", limit);
         request.set("scan", SCAN);

@@ -95,7 +95,8 @@ impl RedisStore {
         let client = self.client(operation)?;
         let (key, value) = (Bytes::from(self.names.locator(kind, id)), Bytes::from(digest.to_owned()));
         let option = Bytes::from_static;
-        let args = vec![key.clone(), value.clone(), option(b"NX"), option(b"GET"), option(b"PX"), option(CLAIM.as_bytes())];
+        let args =
+            vec![key.clone(), value.clone(), option(b"NX"), option(b"GET"), option(b"PX"), option(CLAIM.as_bytes())];
         let owner = match client.command(operation, "SET", args).await? {
             Reply::Nil => return Ok(()),
             reply => reply.text().map_err(|damage| damage.during(operation))?,
@@ -112,13 +113,7 @@ impl RedisStore {
     }
 
     /// Whether a session has this id.
-    async fn is_held(
-        &self,
-        operation: &'static str,
-        digest: &str,
-        kind: Kind,
-        id: &str,
-    ) -> Result<bool, StoreError> {
+    async fn is_held(&self, operation: &'static str, digest: &str, kind: Kind, id: &str) -> Result<bool, StoreError> {
         let session = self.names.session(digest);
         let tag = session.trim_end_matches(":s");
         let client = self.client(operation)?;

@@ -88,7 +88,12 @@ fn digest(texts: &[&str]) -> String {
         hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(text.as_bytes());
     }
-    hash.finalize().iter().take(16).fold(String::with_capacity(32), |mut hex, byte| {
+    hex(hash.finalize().iter().take(16))
+}
+
+/// Lower-case hex of these bytes.
+pub(crate) fn hex<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> String {
+    bytes.into_iter().fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
         hex
     })

@@ -20,7 +20,12 @@ use kortyx_store::{
 use tokio::sync::broadcast;
 
 use crate::{
-    client::Client, config::RedisConfig, locate::Memory, names::Names, repair::Progress, reply::Reply,
+    client::Client,
+    config::RedisConfig,
+    locate::Memory,
+    names::{Names, hex},
+    repair::Progress,
+    reply::Reply,
 };
 
 /// How many hints wait for a receiver that lags; older ones are lost to it.
@@ -74,7 +79,7 @@ impl RedisStore {
             names,
             memory: Memory::default(),
             progress: Mutex::default(),
-            origin: origin.iter().map(|byte| format!("{byte:02x}")).collect(),
+            origin: hex(&origin),
             last_op: AtomicU64::new(0),
         })
     }

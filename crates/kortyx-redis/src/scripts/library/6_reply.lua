@@ -72,8 +72,9 @@ local function once(transition)
   local is_done, said = pcall(transition)
   if not is_done then
     if type(said) == 'table' and said.refused then return { 'refused', said.refused, said.message } end
+    -- What the server raised: a text or a table, by its version.
     if type(said) == 'table' and said.err then return said end
-    error(said)
+    return { err = tostring(said) }
   end
   if memo and has_written then redis.call('SET', memo, cmsgpack.pack({ said, hints }), 'PX', int(env.memo)) end
   return { 'done', render(said), hints }
