@@ -242,7 +242,11 @@ async fn stale_entries_of_an_index_are_taken_out_when_read() {
 async fn slots_that_move_under_load_cost_no_error_and_nothing_twice() {
     let cluster = Cluster::start();
     let store = Arc::new(set_up(RedisConfig::parse(&cluster.url()).unwrap()).await);
-    let load = Load::on(&store, 4);
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        waiting.push(paused(&store).await.unwrap());
+    }
+    let load = Load::on(&store, 8);
     load.progress(20).await;
     let first = cluster.servers.first().unwrap();
     let ids: Vec<_> = cluster.servers.iter().map(|server| server.cli(&["CLUSTER", "MYID"]).trim().to_owned()).collect();
@@ -252,11 +256,14 @@ async fn slots_that_move_under_load_cost_no_error_and_nothing_twice() {
         move || {
             let args = ["--cluster", "reshard", &address, "--cluster-from", &from, "--cluster-to", &to];
             let mut command = std::process::Command::new("redis-cli");
-            command.args(args).args(["--cluster-slots", "1500", "--cluster-yes"]).output().unwrap()
+            command.args(args).args(["--cluster-slots", "1000", "--cluster-yes"]).output().unwrap()
         }
     });
     let moved = moved.await.unwrap();
     assert!(moved.status.success(), "{}", String::from_utf8_lossy(&moved.stdout));
     load.progress(50).await;
     load.stop().await;
+    for question in waiting {
+        assert_eq!(granted(store.answer(answering(&question)).await.unwrap()).run.answers, 1);
+    }
 }

@@ -61,7 +61,8 @@ local function render(reply)
   return claimed_row(id, reply[4], reply[5])
 end
 
--- Runs a transition once: a repeat under the same id gets the first reply.
+-- Runs a transition once: a repeat under the same id gets the first reply. Looking for that comes before anything else: in a
+-- slot that is moving to another server it fails, so that no transition runs where some of its keys are gone already.
 local function once(transition)
   local memo = q.op and key('m', q.op)
   local kept = memo and redis.call('GET', memo)
