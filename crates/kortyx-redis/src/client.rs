@@ -176,9 +176,10 @@ impl Client {
         route: Route,
         args: Vec<Value>,
     ) -> Result<Reply, fred::error::Error> {
-        let (until, mut wait) = (Instant::now() + self.config.patience, BACKOFF.0);
+        let allowance = allowance(&args);
+        let (until, mut wait) = (Instant::now() + self.config.patience + allowance, BACKOFF.0);
         loop {
-            let error = match self.attempt(command, &route, args.clone()).await {
+            let error = match self.attempt(command, &route, args.clone(), self.config.attempt + allowance).await {
                 Ok(value) => return Ok(reply(value)),
                 Err(error) => error,
             };
@@ -195,8 +196,9 @@ impl Client {
         command: &'static str,
         route: &Route,
         args: Vec<Value>,
+        patience: Duration,
     ) -> Result<Value, fred::error::Error> {
-        let mut options = Options { timeout: Some(self.config.attempt), ..Options::default() };
+        let mut options = Options { timeout: Some(patience), ..Options::default() };
         let hash = match route {
             Route::Key(slot) => slot.clone(),
             Route::Node(node) => {
@@ -223,6 +225,12 @@ impl Drop for Client {
             });
         }
     }
+}
+
+/// How much longer a large call may take: a second for each mebibyte.
+fn allowance(args: &[Value]) -> Duration {
+    let bytes: usize = args.iter().filter_map(|arg| arg.as_bytes()).map(<[u8]>::len).sum();
+    Duration::from_secs(u64::try_from(bytes >> 20).unwrap_or(0))
 }
 
 fn builder(config: &RedisConfig) -> Result<Builder, fred::error::Error> {

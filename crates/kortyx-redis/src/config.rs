@@ -128,14 +128,15 @@ impl RedisConfig {
     }
 
     /// How long a call tries again while the server cannot be reached, is loading, or fails over: 10 s by default, 30 s
-    /// at most. Then it fails as [`Unavailable`](StoreErrorKind::Unavailable).
+    /// at most, and a second more for each mebibyte that it sends. Then it fails as
+    /// [`Unavailable`](StoreErrorKind::Unavailable).
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience.clamp(Duration::from_millis(1), Duration::from_secs(30));
         self
     }
 
-    /// How long to wait for one reply before trying again, 5 s by default. A repeat of a transition that took effect gets
+    /// How long to wait for one reply before trying again, 5 s by default, and longer for large calls as above. A repeat of a transition that took effect gets
     /// the first one's reply.
     #[must_use]
     pub fn attempt(mut self, timeout: Duration) -> Self {

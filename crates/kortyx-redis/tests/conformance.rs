@@ -46,6 +46,8 @@ impl Prefixes {
 
     fn config(&self) -> RedisConfig {
         let config = RedisConfig::parse(&self.url).unwrap().prefix(self.prefix()).unwrap();
+        // Replies of many megabytes take their time on a busy machine.
+        let config = config.patience(Duration::from_secs(30)).attempt(Duration::from_secs(30));
         config.by_slot(self.by_slot).clock_offset(self.clock.clone())
     }
 
