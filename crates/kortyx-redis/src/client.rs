@@ -16,7 +16,7 @@ use kortyx_store::{Signal, StoreError, StoreErrorKind};
 use tokio::{
     sync::{Semaphore, SemaphorePermit, broadcast},
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{sleep, timeout, timeout_at},
 };
 
 use crate::{config::RedisConfig, reply::Reply, script::Script};
@@ -65,13 +65,22 @@ impl Client {
         const OPERATION: &str = "connect";
         let failed = |error: &fred::error::Error| failure(config, OPERATION, error);
         let builder = builder(config).map_err(|error| failed(&error))?;
-        let pool = builder.build_pool(config.connections).map_err(|error| failed(&error))?;
+        let (until, mut wait) = (Instant::now() + config.patience, BACKOFF.0);
+        let pool = loop {
+            let pool = builder.build_pool(config.connections).map_err(|error| failed(&error))?;
+            let error = match timeout_at(until.into(), pool.init()).await {
+                Ok(Ok(_)) => break pool,
+                Ok(Err(error)) => error,
+                Err(_) => return Err(unreachable(config, OPERATION, "it does not answer")),
+            };
+            let _ = pool.quit().await;
+            if !is_passing(&error) || Instant::now() + wait >= until {
+                return Err(failed(&error));
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(BACKOFF.1);
+        };
         let subscriber = builder.build_subscriber_client().map_err(|error| failed(&error))?;
-        match timeout(config.patience, pool.init()).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(failed(&error)),
-            Err(_) => return Err(unreachable(config, OPERATION, "it does not answer")),
-        }
         let listening = vec![subscriber.manage_subscriptions(), listen(&subscriber, channel, signals)];
         let places = Semaphore::new(config.in_flight);
         Ok(Self { pool, subscriber, listening, places, config: config.clone() })
@@ -302,6 +311,8 @@ const PASSING: [&str; 8] =
 
 /// What a script says when its slot is on the move, always before it wrote anything: it first looks for its own reply.
 const MOVING: &str = "Script attempted to access a non local key";
+/// What the driver says of a Cluster some of whose slots nobody serves at the moment.
+const NO_CLUSTER: &str = "Invalid or missing cluster state";
 
 /// Whether another attempt may succeed.
 fn is_passing(error: &fred::error::Error) -> bool {
@@ -318,7 +329,11 @@ fn is_passing(error: &fred::error::Error) -> bool {
         | Kind::Routing
         | Kind::Backpressure
         | Kind::Sentinel => true,
-        _ => PASSING.iter().any(|word| details.starts_with(word)) || details.contains(MOVING),
+        _ => {
+            PASSING.iter().any(|word| details.starts_with(word))
+                || details.contains(MOVING)
+                || details.starts_with(NO_CLUSTER)
+        }
     }
 }
 

@@ -211,3 +211,14 @@ async fn the_clock_of_the_server_is_what_counts() {
     let status = later.interrupt(&question.request_id).await.unwrap().unwrap().status;
     assert_eq!(status, kortyx_store::InterruptStatus::Expired, "expiry is enforced when read");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_connects_before_its_server_is_up_waits_for_it() {
+    let mut server = Server::start();
+    let config = server.config();
+    server.kill();
+    let connecting = tokio::spawn(async move { set_up(config).await });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    server.run();
+    paused(&connecting.await.unwrap()).await.unwrap();
+}

@@ -118,7 +118,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     pub(crate) fn start() -> Self {
         let settings =
-            ["--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+            ["--save", "", "--appendonly", "no", "--cluster-enabled", "yes", "--cluster-node-timeout", "15000"];
         let servers: Vec<_> = (0..3).map(|_| Server::with(&settings)).collect();
         let nodes: Vec<_> = servers.iter().map(|server| format!("127.0.0.1:{}", server.port)).collect();
         let made = Command::new("redis-cli")
