@@ -6,11 +6,9 @@ use bytes::Bytes;
 use kortyx_protocol::Timestamp;
 use kortyx_store::StoreErrorKind;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Sqlite, SqliteConnection, SqlitePool,
+    AssertSqlSafe, ConnectOptions, Sqlite, SqliteConnection,
     query::Query,
-    sqlite::{
-        SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous,
-    },
+    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteRow, SqliteSynchronous},
 };
 
 use crate::{SqliteConfig, Synchronous, error::Failure};
@@ -35,16 +33,10 @@ pub(crate) async fn writer(config: &SqliteConfig) -> Result<SqliteConnection, Fa
     }
 }
 
-/// The connections that read, opened when needed.
-pub(crate) fn readers(config: &SqliteConfig) -> Result<SqlitePool, Failure> {
+/// Opens a connection that reads.
+pub(crate) async fn reader(config: &SqliteConfig) -> Result<SqliteConnection, Failure> {
     let options = options(config)?.pragma("query_only", "ON");
-    let pool = SqlitePoolOptions::new()
-        .max_connections(config.readers)
-        .acquire_timeout(config.busy_timeout.max(Duration::from_secs(1)))
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false);
-    Ok(pool.connect_lazy_with(options))
+    options.connect().await.map_err(|error| Failure::from_driver(error, config.busy_timeout))
 }
 
 fn options(config: &SqliteConfig) -> Result<SqliteConnectOptions, Failure> {

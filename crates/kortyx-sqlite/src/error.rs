@@ -24,11 +24,6 @@ impl Failure {
             sqlx::Error::Database(database) => classify(database.as_ref(), patience),
             sqlx::Error::Io(_) => (StoreErrorKind::Unavailable, "the database file cannot be used".to_owned()),
             sqlx::Error::WorkerCrashed => (StoreErrorKind::Unavailable, "the connection broke".to_owned()),
-            sqlx::Error::PoolTimedOut => {
-                let message = format!("every reading connection stayed busy for {patience:?}");
-                (StoreErrorKind::Unavailable, message)
-            }
-            sqlx::Error::PoolClosed => (StoreErrorKind::Closed, "the store was closed".to_owned()),
             sqlx::Error::ColumnDecode { index, .. } => {
                 (StoreErrorKind::Corrupt, format!("column {index} holds another type than it should"))
             }

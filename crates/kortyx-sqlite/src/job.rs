@@ -9,7 +9,7 @@ use crate::{
     batch::{Batch, Wants},
     error::Failure,
     transition::Transition,
-    writer::Work,
+    work::Work,
 };
 
 /// A transition that waits for its commit.

@@ -14,9 +14,11 @@ mod job;
 #[cfg(test)]
 mod plans;
 mod read;
+mod readers;
 mod row;
 mod store;
 mod transition;
+mod work;
 mod writer;
 
 pub use config::{SqliteConfig, Synchronous};

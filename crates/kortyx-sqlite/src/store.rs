@@ -15,7 +15,7 @@ use kortyx_store::{
     NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
     RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
-use sqlx::{SqlitePool, sqlite::SqliteRow};
+use sqlx::sqlite::SqliteRow;
 use tokio::sync::broadcast;
 
 use crate::{
@@ -25,6 +25,7 @@ use crate::{
     error::Failure,
     job::{self, Job, Reply},
     read::{self, Listing, Stored, stored_checkpoints},
+    readers::Readers,
     row::Reading,
     transition::{Append, Release, Renew, Transition},
     writer::{self, Handle},
@@ -57,7 +58,7 @@ pub struct SqliteStore {
     /// `None` once closed.
     writer: Mutex<Option<Handle>>,
     ended: tokio::sync::watch::Receiver<()>,
-    readers: SqlitePool,
+    readers: Readers,
     signals: broadcast::Sender<Signal>,
 }
 
@@ -72,7 +73,7 @@ impl SqliteStore {
         let (signals, _) = broadcast::channel(SIGNALS);
         let told = |failure: Failure| failure.told("open the database");
         let writer = writer::start(Arc::clone(&config), signals.clone()).await.map_err(told)?;
-        let readers = client::readers(&config).map_err(told)?;
+        let readers = Readers::new(Arc::clone(&config));
         Ok(Self { config, ended: writer.ended.clone(), writer: Mutex::new(Some(writer)), readers, signals })
     }
 
@@ -106,16 +107,9 @@ impl SqliteStore {
         id: &str,
         decode: impl FnOnce(&[SqliteRow]) -> Reading<T>,
     ) -> Result<T, StoreError> {
-        let fetched = async {
-            let mut connection = self.readers.acquire().await?;
-            client::fetch(&mut connection, sql, values![id]).await
-        };
-        let rows = fetched.await.map_err(|error| self.failure(error).told(operation))?;
+        let rows = self.readers.read(async |connection| client::fetch(connection, sql, values![id]).await).await;
+        let rows = rows.map_err(|failure| failure.told(operation))?;
         decode(&rows).map_err(|malformed| malformed.told(operation))
-    }
-
-    fn failure(&self, error: sqlx::Error) -> Failure {
-        Failure::from_driver(error, self.config.busy_timeout)
     }
 
     /// Refuses a payload over the limit.
@@ -230,11 +224,8 @@ impl Store for SqliteStore {
 
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
         let listing = Listing::new(query, self.config.clock.now())?;
-        let fetched = async {
-            let mut connection = self.readers.acquire().await?;
-            read::page(&mut connection, &listing).await
-        };
-        let rows = fetched.await.map_err(|error| self.failure(error).told(Listing::OPERATION))?;
+        let rows = self.readers.read(async |connection| read::page(connection, &listing).await).await;
+        let rows = rows.map_err(|failure| failure.told(Listing::OPERATION))?;
         listing.read(&rows).map_err(|malformed| malformed.told(Listing::OPERATION))
     }
 

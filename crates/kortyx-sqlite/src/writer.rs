@@ -1,26 +1,27 @@
 //! The one writer of this process: it commits whatever transitions are waiting together.
 //!
-//! Transitions are jobs in a queue. The writer takes all that wait, up to [`GROUP`], begins one transaction, loads what
+//! Transitions are jobs in a queue. The writer takes all that wait, up to [`GROUP`], begins one transaction, reads what
 //! they want to see, lets them decide, writes the result and commits. Only then is each caller answered. While a commit
-//! is on its way to the disk the next group gathers, so nobody waits for company. A transition that needs rows that it
-//! cannot name beforehand has a transaction of its own.
+//! is on its way to the disk the next group gathers, so nobody waits for company. Where the last commits left everything
+//! that a group wants to see, it decides first and makes one round trip. A transition that needs rows that it cannot name
+//! beforehand has a transaction of its own.
 //!
 //! The writer has a thread of its own, so that the lock on the file is never held for longer because the caller's
 //! runtime is busy.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{sync::Arc, thread};
 
-use kortyx_store::{Signal, StoreError, StoreErrorKind};
-use sqlx::{Connection, SqliteConnection, sqlite::SqliteRow};
+use kortyx_store::{Signal, StoreErrorKind};
+use sqlx::{Connection, SqliteConnection};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::{
     SqliteConfig,
-    batch::{Batch, Texts, Wants},
-    client::{self, Value},
+    batch::{Batch, Known, Texts, Wants},
+    client,
     error::Failure,
     job::{Job, Shared, Solo},
-    row::Malformed,
+    work::{Committed, Work},
 };
 
 /// The most transitions of one commit.
@@ -55,7 +56,8 @@ pub(crate) async fn start(config: Arc<SqliteConfig>, signals: broadcast::Sender<
                 Err(failure) => return drop(opened.send(Err(failure))),
             };
             if opened.send(Ok(())).is_ok() {
-                let writer = Writer { config, connection: Some(connection), texts: Texts::default(), signals };
+                let (texts, known) = (Texts::default(), Known::default());
+                let writer = Writer { config, connection: Some(connection), texts, known, signals };
                 writer.serve(jobs).await;
             }
         });
@@ -74,6 +76,7 @@ struct Writer {
     /// `None` after it broke, until the next job.
     connection: Option<SqliteConnection>,
     texts: Texts,
+    known: Known,
     signals: broadcast::Sender<Signal>,
 }
 
@@ -126,16 +129,44 @@ impl Writer {
         for job in &*group {
             job.wants(&mut wants);
         }
+        if let Some((batch, version)) = self.known.batch(&wants, self.config.clock.now())
+            && let Some(result) = self.commit_known(batch, version, group).await
+        {
+            return result;
+        }
         let result = async {
-            let mut work = self.begin(&wants).await?;
-            work.batch.is_shared = group.len() > 1;
-            for job in group {
-                job.apply(&mut work.batch);
-            }
+            let mut work = self.work().await?;
+            work.begin(&wants).await?;
+            decide(&mut work.batch, group);
             work.commit().await
         };
         let result = result.await;
-        self.conclude(result).await
+        let committed = self.conclude(result).await?;
+        self.known.observe(committed.version);
+        self.known.keep(committed.leftover);
+        Ok(())
+    }
+
+    /// Decides over what is known, in one round trip; `None` when it has to be read after all.
+    async fn commit_known(
+        &mut self,
+        mut batch: Batch,
+        version: i64,
+        group: &mut [Box<dyn Shared>],
+    ) -> Option<Result<(), Failure>> {
+        decide(&mut batch, group);
+        let result = match self.work().await {
+            Ok(work) => work.commit_guarded(batch, version).await?,
+            Err(failure) => Err(failure),
+        };
+        match self.conclude(result).await {
+            Ok(committed) => {
+                self.known.keep(committed.leftover);
+                Some(Ok(()))
+            }
+            Err(failure) if failure.kind == StoreErrorKind::Unavailable => Some(Err(failure)),
+            Err(_) => None,
+        }
     }
 
     async fn serve_alone(&mut self, mut job: Box<dyn Solo>) {
@@ -143,76 +174,63 @@ impl Writer {
             return;
         }
         let result = async {
-            let mut work = if job.is_bare() { self.begin_bare().await? } else { self.begin(&Wants::default()).await? };
+            let mut work = self.work().await?;
+            if job.is_bare() {
+                work.begin_bare().await?;
+            } else {
+                work.begin(&Wants::default()).await?;
+            }
             if job.run(&mut work).await { work.commit().await.map(Some) } else { Ok(None) }
         };
-        let result = match result.await {
-            Ok(Some(signals)) => self.conclude(Ok(signals)).await,
+        match result.await {
             Ok(None) => {
                 self.roll_back().await;
-                Ok(())
+                job.settle();
             }
-            Err(failure) => self.conclude(Err(failure)).await,
-        };
-        match result {
-            Ok(()) => job.settle(),
-            Err(failure) => job.fail(&failure),
+            Ok(Some(committed)) => {
+                if committed.has_written {
+                    self.known.forget();
+                }
+                self.tell(committed.signals);
+                job.settle();
+            }
+            Err(failure) => match self.conclude(Err(failure)).await {
+                Ok(_) => job.settle(),
+                Err(failure) => job.fail(&failure),
+            },
         }
     }
 
     /// Tells the signals of what was committed, or undoes what was not.
-    async fn conclude(&mut self, result: Result<Vec<Signal>, Failure>) -> Result<(), Failure> {
+    async fn conclude(&mut self, result: Result<Committed, Failure>) -> Result<Committed, Failure> {
         match result {
-            Ok(signals) => {
-                for signal in signals {
-                    // Nobody listens: whoever needs it polls.
-                    let _ = self.signals.send(signal);
-                }
-                Ok(())
+            Ok(mut committed) => {
+                self.tell(std::mem::take(&mut committed.signals));
+                Ok(committed)
             }
             Err(failure) => {
                 tracing::debug!(?failure, "a commit failed");
+                self.known.forget();
                 self.roll_back().await;
                 Err(failure)
             }
         }
     }
 
-    /// Begins a transaction and reads what is wanted.
-    async fn begin(&mut self, wants: &Wants) -> Result<Work<'_>, Failure> {
-        let mut work = self.work("").await?;
-        // Waiting for the lock takes time, by which payloads may be needed.
-        let patience = work.config.busy_timeout.saturating_add(Duration::from_secs(1));
-        let live_until = work.batch.now.saturating_add(patience);
-        let corrupt = |malformed: Malformed| Failure::new(StoreErrorKind::Corrupt, malformed.0);
-        let rows = wants.read(work.connection, work.texts, true, live_until).await;
-        let rows = rows.map_err(|error| work.failure(error))?;
-        work.batch.now = work.config.clock.now();
-        work.batch.load(&rows).map_err(corrupt)?;
-        let rows = wants.read_more(work.connection, &work.batch).await.map_err(|error| work.failure(error))?;
-        work.batch.load(&rows).map_err(corrupt)?;
-        Ok(work)
+    fn tell(&self, signals: Vec<Signal>) {
+        for signal in signals {
+            // Nobody listens: whoever needs it polls.
+            let _ = self.signals.send(signal);
+        }
     }
 
-    /// Begins a transaction that may find no tables.
-    async fn begin_bare(&mut self) -> Result<Work<'_>, Failure> {
-        let work = self.work("").await?;
-        let begun = client::fetch(work.connection, "BEGIN IMMEDIATE", Vec::new()).await;
-        begun.map_err(|error| work.failure(error))?;
-        Ok(work)
-    }
-
-    async fn work(&mut self, operation: &'static str) -> Result<Work<'_>, Failure> {
+    /// Opens the connection again if it broke.
+    async fn work(&mut self) -> Result<Work<'_>, Failure> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => client::writer(&self.config).await?,
         };
-        Ok(Work {
-            connection: self.connection.insert(connection),
-            texts: &mut self.texts,
-            config: &self.config,
-            batch: Batch::new(self.config.clock.now(), operation),
-        })
+        Ok(Work::new(self.connection.insert(connection), &mut self.texts, &self.config))
     }
 
     /// Undoes an open transaction. A connection where that fails is given up, and a new one opened for the next job.
@@ -225,8 +243,17 @@ impl Writer {
             Err(error) => {
                 tracing::warn!(%error, "the connection that writes is opened again");
                 self.connection = None;
+                // Data versions are the connection's own.
+                self.known = Known::default();
             }
         }
+    }
+}
+
+fn decide(batch: &mut Batch, group: &mut [Box<dyn Shared>]) {
+    batch.is_shared = group.len() > 1;
+    for job in group {
+        job.apply(batch);
     }
 }
 
@@ -236,46 +263,5 @@ fn settle(jobs: Vec<Box<dyn Shared>>, result: &Result<(), Failure>) {
             Ok(()) => job.settle(),
             Err(failure) => job.fail(failure),
         }
-    }
-}
-
-/// A transaction that has begun, with the batch that it will write.
-pub(crate) struct Work<'a> {
-    connection: &'a mut SqliteConnection,
-    texts: &'a mut Texts,
-    config: &'a SqliteConfig,
-    pub(crate) batch: Batch,
-}
-
-impl Work<'_> {
-    /// Runs statements in the transaction.
-    pub(crate) async fn fetch(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<SqliteRow>, StoreError> {
-        let rows = client::fetch(self.connection, sql, values).await;
-        rows.map_err(|error| self.failure(error).told(self.batch.operation))
-    }
-
-    /// Runs statements and takes their rows into the batch.
-    pub(crate) async fn load(&mut self, sql: &'static str, values: Vec<Value>) -> Result<(), StoreError> {
-        let rows = self.fetch(sql, values).await?;
-        self.batch.load(&rows).map_err(|malformed| malformed.told(self.batch.operation))
-    }
-
-    /// Reads what is wanted into the batch.
-    pub(crate) async fn load_wants(&mut self, wants: &Wants) -> Result<(), StoreError> {
-        let rows = wants.read(self.connection, self.texts, false, self.batch.now).await;
-        let rows = rows.map_err(|error| self.failure(error).told(self.batch.operation))?;
-        self.batch.load(&rows).map_err(|malformed| malformed.told(self.batch.operation))
-    }
-
-    fn failure(&self, error: sqlx::Error) -> Failure {
-        Failure::from_driver(error, self.config.busy_timeout)
-    }
-
-    async fn commit(self) -> Result<Vec<Signal>, Failure> {
-        let Self { connection, texts, config, mut batch } = self;
-        let signals = std::mem::take(&mut batch.signals);
-        let committed = batch.into_plan().commit(connection, texts).await;
-        committed.map_err(|error| Failure::from_driver(error, config.busy_timeout))?;
-        Ok(signals)
     }
 }

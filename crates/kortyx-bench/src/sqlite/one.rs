@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use kortyx_store::Store as _;
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteSynchronous};
+use tokio::sync::Mutex;
 
 use super::{
     commits,
@@ -35,8 +36,8 @@ pub(crate) async fn one(options: &Options) -> Result<Vec<Row>, Error> {
     workload.cycle().await?;
     let counts = transactions(&workload, &store, &file.path()).await?;
     let template = store.template()?;
-    let mut together = Raw::new(options, &template, Travel::Together).await?;
-    let mut alone = Raw::new(options, &template, Travel::Alone).await?;
+    let together = Raw::new(options, &template, Travel::Together).await?;
+    let alone = Raw::new(options, &template, Travel::Alone).await?;
     let (mut to_together, mut to_alone) = (Race::default(), Race::default());
     for _ in 0..samples {
         let pace = measured(&workload, count).await?;
@@ -56,11 +57,20 @@ pub(crate) async fn one(options: &Options) -> Result<Vec<Row>, Error> {
 }
 
 async fn measured(workload: &Workload, count: u64) -> Result<Pace, Error> {
-    let watch = Watch::start();
-    for _ in 0..count {
-        workload.cycle().await?;
-    }
-    Ok(watch.pace(count))
+    let workload = workload.clone();
+    in_a_task(async move {
+        let watch = Watch::start();
+        for _ in 0..count {
+            workload.cycle().await?;
+        }
+        Ok(watch.pace(count))
+    })
+    .await
+}
+
+/// On a thread of the runtime, as the tasks of an application are.
+async fn in_a_task(work: impl Future<Output = Result<Pace, Error>> + Send + 'static) -> Result<Pace, Error> {
+    tokio::spawn(work).await.map_err(|_| Error::unexpected("a loop panicked"))?
 }
 
 /// What a cycle asks of the store, and what the file sees of it.
@@ -81,43 +91,60 @@ async fn transactions(workload: &Workload, store: &Watched, path: &Path) -> Resu
 
 /// The raw loop.
 struct Raw {
-    connection: SqliteConnection,
-    template: Arc<Template>,
-    travel: Travel,
-    last: i64,
+    /// `None` once closed.
+    writer: Arc<Mutex<Option<RawWriter>>>,
     /// The file must live as long as the connection.
     _file: File,
+}
+
+struct RawWriter {
+    connection: SqliteConnection,
+    template: Template,
+    travel: Travel,
+    last: i64,
 }
 
 impl Raw {
     async fn new(options: &Options, template: &Template, travel: Travel) -> Result<Self, Error> {
         let file = File::new(options).await?;
         let connection = file.connect(SqliteSynchronous::Full).await?;
-        let mut raw = Self { connection, template: Arc::new(template.clone()), travel, last: 0, _file: file };
+        let writer = RawWriter { connection, template: template.clone(), travel, last: 0 };
+        let raw = Self { writer: Arc::new(Mutex::new(Some(writer))), _file: file };
         raw.pace(20).await?;
         Ok(raw)
     }
 
-    async fn pace(&mut self, count: u64) -> Result<Pace, Error> {
-        let watch = Watch::start();
-        for _ in 0..count {
-            self.last += 1;
-            self.cycle(self.last).await?;
-        }
-        Ok(watch.pace(count))
-    }
-
-    async fn cycle(&mut self, key: i64) -> Result<(), Error> {
-        let ids = Ids::of(key.unsigned_abs());
-        for step in Step::ALL {
-            let unit = (step, statements(&self.template, step, key, &ids));
-            commit(&mut self.connection, vec![unit], self.travel).await?;
-        }
-        Ok(())
+    async fn pace(&self, count: u64) -> Result<Pace, Error> {
+        let writer = Arc::clone(&self.writer);
+        in_a_task(async move {
+            let mut writer = writer.lock().await;
+            let writer = writer.as_mut().ok_or_else(|| Error::unexpected("the raw loop was closed"))?;
+            let watch = Watch::start();
+            for _ in 0..count {
+                writer.cycle().await?;
+            }
+            Ok(watch.pace(count))
+        })
+        .await
     }
 
     async fn close(self) -> Result<(), Error> {
-        self.connection.close().await?;
+        let writer = self.writer.lock().await.take();
+        if let Some(writer) = writer {
+            writer.connection.close().await?;
+        }
+        Ok(())
+    }
+}
+
+impl RawWriter {
+    async fn cycle(&mut self) -> Result<(), Error> {
+        self.last += 1;
+        let ids = Ids::of(self.last.unsigned_abs());
+        for step in Step::ALL {
+            let unit = (step, statements(&self.template, step, self.last, &ids));
+            commit(&mut self.connection, vec![unit], self.travel).await?;
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kortyx_store::{CancelOutcome, CancelRequest, CancelTarget, Signal, StoreError, StoreErrorKind};
 
 use super::{Alone, keys, load_runs};
-use crate::{client::values, writer::Work};
+use crate::{client::values, work::Work};
 
 #[async_trait]
 impl Alone for CancelRequest {

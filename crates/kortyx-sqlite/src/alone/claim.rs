@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kortyx_store::{ClaimRequest, Claimed, StoreError, WorkflowPin};
 
 use super::{Alone, keys, load_payloads, load_runs};
-use crate::{client::values, writer::Work};
+use crate::{client::values, work::Work};
 
 /// The most runs that one call closes because they were asked to stop.
 const STOPPED: u32 = 100;

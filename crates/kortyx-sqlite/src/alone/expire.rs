@@ -8,7 +8,7 @@ use crate::{
     batch::Batch,
     client::values,
     row::{Malformed, get},
-    writer::Work,
+    work::Work,
 };
 
 /// The most questions of one call.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     batch::{Origin, Wants},
     client::values,
-    writer::Work,
+    work::Work,
 };
 
 #[async_trait]

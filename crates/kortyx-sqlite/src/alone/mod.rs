@@ -19,7 +19,7 @@ use crate::{
     batch::Batch,
     client::values,
     row::{Malformed, get},
-    writer::Work,
+    work::Work,
 };
 
 /// A state transition that reads as it goes.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kortyx_store::{Pruned, Retention, StoreError};
 
 use super::{Alone, keys};
-use crate::{client::values, writer::Work};
+use crate::{client::values, work::Work};
 
 /// The most things of one call.
 const LIMIT: u32 = 1000;
@@ -85,7 +85,7 @@ async fn find(work: &mut Work<'_>, sql: &'static str, bound: i64, budget: &Budge
 
 async fn remove(work: &mut Work<'_>, sql: &'static str, found: &[i64]) -> Result<(), StoreError> {
     if !found.is_empty() {
-        work.fetch(sql, values![serde_json::Value::from(found).to_string()]).await?;
+        work.execute(sql, values![serde_json::Value::from(found).to_string()]).await?;
     }
     Ok(())
 }

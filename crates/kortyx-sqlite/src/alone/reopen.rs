@@ -12,7 +12,7 @@ use crate::{
     batch::{Batch, Seed, Wants},
     client::values,
     read::{BY_ID, Stored, stored_checkpoints},
-    writer::Work,
+    work::Work,
 };
 
 /// Whether a checkpoint's open questions can be opened again.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     client::values,
     read::{AFTER, Stored, stored_checkpoints},
-    writer::Work,
+    work::Work,
 };
 
 /// Why runs of an abandoned turn were cancelled.
@@ -90,9 +90,9 @@ async fn abandon(work: &mut Work<'_>, stored: &Stored) -> Result<Vec<CheckpointR
     let rows = work.fetch(AFTER, values![stored.session, stored.record.turn_index]).await?;
     let later = stored_checkpoints(&rows).map_err(|malformed| malformed.told(work.batch.operation))?;
     let gone = serde_json::Value::from(later.iter().map(|later| later.key).collect::<Vec<_>>()).to_string();
-    work.fetch(include_str!("../queries/alone/drop_checkpoints.sql"), values![gone]).await?;
+    work.execute(include_str!("../queries/alone/drop_checkpoints.sql"), values![gone]).await?;
     let now = work.batch.now;
-    work.fetch(include_str!("../queries/alone/move_head.sql"), values![stored.session, stored.key, now]).await?;
+    work.execute(include_str!("../queries/alone/move_head.sql"), values![stored.session, stored.key, now]).await?;
     let abandoned = later.into_iter().rev().map(|later| {
         let mut record = later.record;
         record.abandoned = true;

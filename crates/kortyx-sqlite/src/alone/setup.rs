@@ -10,7 +10,7 @@ use super::Alone;
 use crate::{
     client::values,
     row::{get, text},
-    writer::Work,
+    work::Work,
 };
 
 /// Every version of the schema, oldest first: append only.

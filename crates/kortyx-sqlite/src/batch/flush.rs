@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 use kortyx_protocol::Timestamp;
 use sqlx::SqliteConnection;
 
-use super::{Batch, Write, run::Change, run::Run, write_sql};
+use super::{Batch, Leftover, Write, run::Change, run::Run, write_sql};
 use crate::{
     client::{self, Value, values},
     row::encode_context,
@@ -47,6 +47,19 @@ struct Pack {
 }
 
 impl Plan {
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Begins with a transaction that fails unless the data version is this one.
+    pub(crate) fn guard(&mut self, version: i64) {
+        if let Some(first) = self.0.first_mut() {
+            first.sql.insert(0, write_sql!("guard"));
+            first.values.insert(0, version.into());
+        }
+    }
+
     /// Runs everything and commits.
     pub(crate) async fn commit(
         mut self,
@@ -122,20 +135,25 @@ fn series(unit: Vec<Write>) -> Vec<Vec<Vec<Write>>> {
 }
 
 impl Batch {
-    /// What has to be written: runs first, then sessions.
-    pub(crate) fn into_plan(self) -> Plan {
+    /// What has to be written, runs first, then sessions; and what is known once it is.
+    pub(crate) fn into_plan(mut self) -> (Plan, Leftover) {
         let mut plan = Plan::default();
-        let runs = self.runs.into_iter().filter_map(|(key, run)| run.into_writes(key));
+        let runs = self.runs.iter_mut().filter_map(|(key, run)| run.take_writes(*key));
         plan.add(runs.collect());
         let sessions = self.sessions.into_values().map(|session| session.writes);
         plan.add(sessions.filter(|writes| !writes.is_empty()).collect());
-        plan
+        let leftover = Leftover {
+            runs: self.runs.into_iter().collect(),
+            questions: self.questions,
+            last: self.has_keys.then_some((self.last.run, self.last.question)),
+        };
+        (plan, leftover)
     }
 }
 
 impl Run {
-    fn into_writes(self, key: i64) -> Option<Vec<Write>> {
-        let row = match self.change {
+    fn take_writes(&mut self, key: i64) -> Option<Vec<Write>> {
+        let row = match std::mem::replace(&mut self.change, Change::Nothing) {
             Change::Nothing => None,
             Change::Lease => {
                 Some(Write { sql: write_sql!("renew_run"), values: values![millis(self.record.lease_until), key] })
@@ -143,7 +161,7 @@ impl Run {
             Change::Everything => Some(Write { sql: write_sql!("change_run"), values: self.changed_values(key) }),
             Change::New => Some(Write { sql: write_sql!("add_run"), values: self.new_values(key) }),
         };
-        let writes: Vec<_> = row.into_iter().chain(self.writes).collect();
+        let writes: Vec<_> = row.into_iter().chain(std::mem::take(&mut self.writes)).collect();
         (!writes.is_empty()).then_some(writes)
     }
 

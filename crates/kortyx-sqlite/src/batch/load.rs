@@ -7,7 +7,7 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{NewCheckpoint, RunRef};
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
-use super::{Batch, Head, Question, Run, Session, flush::Texts};
+use super::{Batch, Head, Known, Question, Run, Session, flush::Texts};
 use crate::{
     client::{self, Value, values},
     row::{self, Malformed, Reading, get},
@@ -86,6 +86,20 @@ impl Wants {
         self.checkpoints.push(checkpoint.id.clone());
     }
 
+    /// The keys of all these runs, where everything that is wanted of them is known.
+    pub(super) fn known(&self, known: &Known) -> Option<Vec<i64>> {
+        let brings_ids = !self.new_runs.is_empty() || !self.new_questions.is_empty();
+        if !self.checkpoints.is_empty() || (brings_ids && !known.has_keys()) {
+            return None;
+        }
+        // An id that is taken fails the commit, and the group decides again over what it reads.
+        let taken = self.new_runs.iter().filter_map(|id| known.run(id, None)).map(Some);
+        let runs = self.runs.iter().map(|id| known.run(id, None));
+        let seen = self.seen.iter().map(|(id, seen)| known.run(id, Some(*seen)));
+        let questions = self.questions.iter().map(|id| known.question(id));
+        taken.chain(runs).chain(seen).chain(questions).collect()
+    }
+
     /// The statements that read all this.
     fn sql(&self) -> Vec<&'static str> {
         let mut parts = Vec::new();
@@ -147,8 +161,9 @@ impl Wants {
         let siblings = siblings.filter_map(|key| batch.questions.get(key)).map(|question| question.run);
         let pending = self.pending.iter().filter_map(|id| batch.run_keys.get(id).copied()).chain(siblings);
         let run = |key: &i64| batch.runs.get(key);
-        let pending: Vec<i64> = pending.filter(|key| run(key).is_some_and(|run| run.has_pending)).collect();
         let granted = || batch.runs.iter().filter(|(_, run)| run.has_payload());
+        let pending = pending.chain(granted().map(|(key, _)| *key));
+        let pending: Vec<i64> = pending.filter(|key| run(key).is_some_and(|run| run.has_pending)).collect();
         let entries: Vec<i64> = granted().filter(|(_, run)| run.has_entries).map(|(key, _)| *key).collect();
         let undelivered = granted().filter(|(_, run)| run.has_undelivered()).map(|(key, run)| (*key, run.absorbed));
         let unseen = self.seen.iter().filter_map(|(id, seen)| Some((*batch.run_keys.get(id)?, *seen)));
@@ -173,6 +188,7 @@ impl Batch {
     pub(crate) fn load(&mut self, rows: &[SqliteRow]) -> Reading<()> {
         for row in rows {
             match get::<&str>(row, "tag")? {
+                "version" => self.version = get(row, "data_version")?,
                 "keys" => self.load_keys(row)?,
                 "run" => self.load_run(row)?,
                 "pending" => self.load_question(row, true)?,
@@ -188,9 +204,17 @@ impl Batch {
         Ok(())
     }
 
+    /// Notes that runs whose payload was read are whole.
+    pub(crate) fn loaded(&mut self) {
+        for run in self.runs.values_mut() {
+            run.is_whole = run.has_payload();
+        }
+    }
+
     fn load_keys(&mut self, row: &SqliteRow) -> Reading<()> {
         self.last.run = get(row, "run")?;
         self.last.question = get(row, "question")?;
+        self.has_keys = true;
         self.taken_runs.extend(row::names(row, "runs")?);
         self.taken_requests.extend(row::names(row, "requests")?);
         Ok(())

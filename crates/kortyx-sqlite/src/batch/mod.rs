@@ -1,11 +1,12 @@
 //! What transitions decide over: the rows that they asked for, as they change, and what has to be written.
 //!
-//! All transitions of a commit share one [`Batch`]. They are loaded together, decide one after another in memory (each
-//! sees what those before it did) and are written together. A transition checks everything before its first change, so
-//! that one which fails leaves nothing behind.
+//! All transitions of a commit share one [`Batch`]. Their rows are read together, or known from the last commits; they
+//! decide one after another in memory (each sees what those before it did) and are written together. A transition checks
+//! everything before its first change, so that one which fails leaves nothing behind.
 
 mod checkpoint;
 mod flush;
+mod known;
 mod load;
 mod question;
 mod run;
@@ -18,6 +19,7 @@ use kortyx_store::{InterruptRecord, Lease, Signal, StoreError, StoreErrorKind};
 pub(crate) use self::{
     checkpoint::Origin,
     flush::Texts,
+    known::{Known, Leftover},
     load::Wants,
     question::{Closing, is_due},
     run::{Run, Seed},
@@ -81,6 +83,8 @@ pub(crate) struct Batch {
     pub(crate) is_shared: bool,
     /// Whether the current transition cannot decide here, but could alone.
     pub(crate) is_undecided: bool,
+    /// The data version that its transaction began with.
+    pub(crate) version: i64,
     /// What to tell once it is committed.
     pub(crate) signals: Vec<Signal>,
     runs: BTreeMap<i64, Run>,
@@ -97,6 +101,8 @@ pub(crate) struct Batch {
     malformed_runs: HashMap<String, Malformed>,
     malformed_questions: HashMap<String, Malformed>,
     last: Last,
+    /// Whether the keys of runs and questions were read.
+    has_keys: bool,
 }
 
 impl Batch {
@@ -106,6 +112,7 @@ impl Batch {
             operation,
             is_shared: false,
             is_undecided: false,
+            version: 0,
             signals: Vec::new(),
             runs: BTreeMap::new(),
             run_keys: HashMap::new(),
@@ -119,6 +126,7 @@ impl Batch {
             malformed_runs: HashMap::new(),
             malformed_questions: HashMap::new(),
             last: Last::default(),
+            has_keys: false,
         }
     }
 

@@ -33,8 +33,12 @@ pub(crate) struct Run {
     pub(crate) absorbed: u64,
     /// Its pending questions, oldest first; complete where a transition asked for them.
     pub(crate) pending: Vec<i64>,
-    /// Accepted answers that no snapshot holds; complete above what a transition said it has seen.
+    /// Accepted answers; complete above what a transition said it has seen.
     pub(super) answers: BTreeMap<u64, AnswerRecord>,
+    /// Of a whole run, the answers above this place are here.
+    pub(super) answers_from: u64,
+    /// Whether everything of the run is here that a transition may want.
+    pub(super) is_whole: bool,
     pub(super) snapshot: Option<Bytes>,
     pub(super) entries: Vec<Bytes>,
     /// Whether pending questions, or entries, are stored; they are loaded where a transition asks for them.
@@ -63,6 +67,8 @@ impl Run {
             absorbed,
             pending: Vec::new(),
             answers: BTreeMap::new(),
+            answers_from: absorbed,
+            is_whole: false,
             snapshot: None,
             entries: Vec::new(),
             has_pending: false,
@@ -81,6 +87,14 @@ impl Run {
     /// Whether an accepted answer waits for a driver.
     pub(crate) fn has_undelivered(&self) -> bool {
         self.record.answers > self.absorbed
+    }
+
+    /// The size of its payloads.
+    pub(super) fn size(&self) -> usize {
+        let snapshot = self.snapshot.as_ref().map_or(0, Bytes::len);
+        let entries: usize = self.entries.iter().map(Bytes::len).sum();
+        let answers: usize = self.answers.values().map(|answer| answer.answer.len()).sum();
+        snapshot + entries + answers
     }
 
     /// Whether its payload was loaded, so that a driver can be given it.
@@ -161,6 +175,7 @@ impl Batch {
         self.run_keys.insert(record.run_id.clone(), key);
         let mut run = Run::stored(record, None, seed.answers);
         run.change = Change::New;
+        run.is_whole = true;
         if let Some(snapshot) = seed.snapshot {
             run.save(key, snapshot);
         }

@@ -1,1 +1,2 @@
 BEGIN IMMEDIATE;
+SELECT 'version' AS tag, data_version FROM pragma_data_version;
