@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a test panics")]
 
+use bytes::Bytes;
 use kortyx_sqlite::SqliteStore;
 use kortyx_store::{
     AnswerOutcome, CancelRequest, CancelTarget, NewRun, Record, Refusal, RunStatus, Store, StoreErrorKind,
@@ -40,7 +41,9 @@ async fn a_lease_that_another_process_took_over_is_lost() {
     let (place, mine, _other) = two_stores().await;
     let question = paused(&mine).await.unwrap();
     let claimed = granted(&mine, &question).await;
-    mine.record(Record { answers_seen: 1, ..recording(&claimed.lease) }).await.unwrap();
+    mine.record(Record { entries: vec![Bytes::from_static(b"step")], answers_seen: 1, ..recording(&claimed.lease) })
+        .await
+        .unwrap();
     place.execute(&format!("UPDATE runs SET fence = fence + 1 WHERE run_id = '{}'", question.run_id)).await;
 
     let late = mine.finish(finishing(claimed)).await.unwrap_err();
