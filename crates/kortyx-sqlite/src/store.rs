@@ -1,4 +1,4 @@
-//! The port over one file: writes go to the writer, reads to the pool.
+//! The port over one file: writes go to the writer, reads to the readers.
 
 use std::{
     fmt,

@@ -1,6 +1,6 @@
 //! What a writer knows of its own, and what another process does meanwhile.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a test panics")]
+#![expect(clippy::unwrap_used, reason = "what fails in a test panics")]
 
 use bytes::Bytes;
 use kortyx_sqlite::SqliteStore;

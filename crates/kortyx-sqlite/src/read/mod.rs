@@ -1,4 +1,4 @@
-//! What is read without the writer: one statement each, over a connection of the pool, so that it sees one moment.
+//! What is read without the writer: one statement each, over a connection of its own, so that it sees one moment.
 
 mod list;
 
