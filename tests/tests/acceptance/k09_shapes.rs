@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use kortyx::{
     Agent, ExecuteOptions, InterruptContract, NodeError, NodeOutput, OrchestratorError, Text, WorkerConfig, Workflow,
-    protocol::{ChatRequest, FailureCode, Limits, RawJson, ResumeResponse, SessionId, Timestamp, json as wire},
+    protocol::{
+        ChatRequest, Failure, FailureCode, Limits, RawJson, ResumeResponse, SessionId, Timestamp, json as wire,
+    },
     store::{RunStatus, Scope},
 };
 use kortyx_tests::{World, data, eventually, failure, one_node, only, with};
@@ -220,8 +222,10 @@ async fn b119_half_a_surrogate_and_invalid_utf8_are_refused_where_they_come_in()
         Err(_) => {}
         Ok(input) => {
             let paused = agent.execute_by_id("raw", None, input, ExecuteOptions::new()).await.unwrap();
-            let result = agent.resume(&only(&paused).resume, ResumeResponse::text("x")).await.unwrap();
-            assert_eq!(failure(result).code, FailureCode::ExecutionFailed, "the node is told that it is no text");
+            let set_aside = agent.resume(&only(&paused).resume, ResumeResponse::text("x")).await.unwrap_err();
+            let failure = Failure::from(set_aside);
+            assert_eq!(failure.code, FailureCode::ReplayDiverged);
+            assert!(failure.message.contains("the input of `raw`"), "the reason is told: {failure}");
         }
     }
 }
