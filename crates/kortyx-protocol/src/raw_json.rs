@@ -1,6 +1,9 @@
 //! JSON kept as text, so that nothing of it is lost.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{
@@ -49,7 +52,8 @@ impl RawJson {
 
     /// `null`.
     pub fn null() -> Self {
-        Self(RawValue::NULL.to_owned().into())
+        static NULL: LazyLock<RawJson> = LazyLock::new(|| RawJson(RawValue::NULL.to_owned().into()));
+        NULL.clone()
     }
 
     /// Its text.

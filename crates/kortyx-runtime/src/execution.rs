@@ -319,7 +319,9 @@ fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, RestoreError>
     struct Version {
         v: u32,
     }
-    serde_json::from_slice(bytes).map_err(|error| match serde_json::from_slice::<Version>(bytes) {
+    // Looked through for what is not UTF-8 once, rather than text by text.
+    let text = str::from_utf8(bytes).map_err(|error| RestoreError::Corrupt(error.to_string()))?;
+    serde_json::from_str(text).map_err(|error| match serde_json::from_str::<Version>(text) {
         Ok(Version { v }) if v > SNAPSHOT_VERSION => newer(v),
         _ => RestoreError::Corrupt(error.to_string()),
     })

@@ -1,7 +1,7 @@
 //! From a declared workflow to a checked one.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -21,7 +21,7 @@ use super::{
 const MAX_NODES: usize = 1000;
 const MAX_EDGES: usize = 10_000;
 
-type Index = HashMap<Arc<str>, usize>;
+type Index = BTreeMap<Arc<str>, usize>;
 
 /// Checks a draft and makes the definition of it.
 pub(super) fn define(mut draft: Draft) -> Result<Definition, Misbuilt> {
@@ -92,7 +92,7 @@ fn check_sizes(draft: &Draft) -> Result<(), Misbuilt> {
 }
 
 fn index_nodes(draft: &Draft) -> Result<Index, Misbuilt> {
-    let mut index = Index::with_capacity(draft.nodes.len());
+    let mut index = Index::new();
     for (number, node) in draft.nodes.iter().enumerate() {
         if index.insert(Arc::clone(&node.name), number).is_some() {
             let (workflow, node) = (Arc::clone(&draft.id), Arc::clone(&node.name));

@@ -1,6 +1,6 @@
 //! A checked workflow: immutable, shared by all its runs.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kortyx_protocol::{Issue, RawJson};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub struct Definition {
     pub(super) fingerprint: Arc<str>,
     pub(super) start: Arc<str>,
     pub(super) nodes: Vec<Node>,
-    pub(super) index: HashMap<Arc<str>, usize>,
+    pub(super) index: BTreeMap<Arc<str>, usize>,
     pub(super) edges: Vec<Edge>,
     pub(super) parallel: bool,
     pub(super) max_node_executions: Option<u32>,

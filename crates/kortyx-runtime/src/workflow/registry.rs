@@ -1,6 +1,6 @@
 //! The workflows that a process knows, by id and version.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Definition, DefinitionError, Workflow, version};
 
@@ -22,7 +22,7 @@ use super::{Definition, DefinitionError, Workflow, version};
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     /// The versions of each workflow, in natural order.
-    versions: HashMap<Arc<str>, Vec<Arc<Definition>>>,
+    versions: BTreeMap<Arc<str>, Vec<Arc<Definition>>>,
 }
 
 /// What a run keeps of its definition, to go on with exactly that one.
@@ -74,15 +74,12 @@ impl Registry {
 
     /// The ids, sorted.
     pub fn ids(&self) -> Vec<Arc<str>> {
-        let mut ids: Vec<Arc<str>> = self.versions.keys().cloned().collect();
-        ids.sort_unstable();
-        ids
+        self.versions.keys().cloned().collect()
     }
 
     /// Everything registered, sorted by id and then by natural order of versions.
     pub fn pins(&self) -> Vec<DefinitionPin> {
-        let versions = |id: Arc<str>| self.versions.get(&id).into_iter().flatten();
-        self.ids().into_iter().flat_map(versions).map(|definition| DefinitionPin::of(definition)).collect()
+        self.versions.values().flatten().map(|definition| DefinitionPin::of(definition)).collect()
     }
 }
 
