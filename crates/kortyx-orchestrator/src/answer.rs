@@ -178,7 +178,7 @@ impl Inner {
     async fn respond(self: &Arc<Self>, answers: Vec<Answer>) -> Result<Stand, OrchestratorError> {
         let (done, reply) = oneshot::channel();
         let agent = self.clone();
-        let task = async move {
+        let work = Box::pin(async move {
             match agent.accept(answers).await {
                 Ok(Accepted { next: Next::Drive(claimed), .. }) => {
                     let tell = |stand| drop(done.send(Reply::Stands(stand)));
@@ -187,8 +187,8 @@ impl Inner {
                 Ok(accepted) => drop(done.send(Reply::Accepted(accepted))),
                 Err(error) => drop(done.send(Reply::Refused(error))),
             }
-        };
-        self.tasks.spawn_on(task, &self.runtime);
+        });
+        self.work(work).await;
         match reply.await {
             Ok(Reply::Stands(stand)) => self.stood(stand).await,
             Ok(Reply::Accepted(accepted)) => self.follow(accepted, None).await,

@@ -88,7 +88,7 @@ impl Inner {
         let run = Self::new_run(options.session_id)?;
         let run_id = run.run_id.clone();
         let job = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
-        self.settled(self.spawn(job, None), &run_id).await
+        self.settled(self.drive(job).await, &run_id).await
     }
 
     /// Begins a run with this context.

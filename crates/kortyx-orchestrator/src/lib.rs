@@ -16,6 +16,7 @@ mod settings;
 mod shutdown;
 mod telemetry;
 mod wait;
+mod work;
 mod worker;
 
 pub use agent::Agent;

@@ -132,6 +132,14 @@ impl Inner {
         self.engine.registry().get(&pin.id, &pin.version).is_some()
     }
 
+    /// Drives a run as [work](Self::work) of the agent's, for a caller who waits for it.
+    pub(crate) async fn drive(&self, job: Job) -> Started {
+        let (done, stand) = oneshot::channel();
+        let live = job.live.clone();
+        self.work(Box::pin(job.run(move |stand| drop(done.send(stand))))).await;
+        Started { live, stand }
+    }
+
     /// Wakes the driver of a run, if it is in this process.
     pub(crate) fn attend(&self, run_id: &RunId) {
         if let Some(live) = self.drivers.get(run_id) {

@@ -147,7 +147,13 @@ async fn b168_a_session_is_cancelled_with_runs_that_the_store_does_not_know_yet(
 
 #[tokio::test]
 async fn a_caller_that_goes_away_while_it_answers_leaves_a_run_that_goes_on() {
-    let (world, workflow) = (World::new(), crate::world::review());
+    let node = |ctx: NodeContext| async move {
+        let decision = ctx.interrupt("approval", crate::world::decision()).await?;
+        // The caller goes away here.
+        tokio::task::yield_now().await;
+        Ok(NodeOutput::new().data("decision", &decision))
+    };
+    let (world, workflow) = (World::new(), Workflow::builder("review").node("approval", node).build().unwrap());
     let agent = world.agent(&workflow).await;
     let asked = crate::world::handle(&crate::world::ask(&agent, &workflow).await, "approval");
     let mut call = Box::pin(agent.resume(&asked, ResumeResponse::select(["approve"])));
