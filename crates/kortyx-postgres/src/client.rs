@@ -8,20 +8,17 @@ use std::{
 use bytes::Bytes;
 use kortyx_store::StoreErrorKind;
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row as _,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row as _, ValueRef as _,
     postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgRow},
 };
 
 use crate::{
     PostgresConfig,
-    encoding::hex,
-    error::{Effect, Failure},
+    error::{Effect, Failure, classify},
     pool::{Denied, Pool, Slot},
     request::Request,
+    retry::retrying,
 };
-
-/// The longest pause between attempts.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// A row of a reply.
 #[derive(Debug)]
@@ -56,42 +53,18 @@ impl Client {
 
     /// Makes a call: until it succeeds, is refused, or the time for trying again is over.
     pub(crate) async fn call(&self, request: &Request) -> Result<Vec<Row>, Failure> {
-        self.retrying(|| self.attempt(request)).await
+        retrying(self.config.retry_for, || self.attempt(request)).await
     }
 
     /// Asks the server for a sign of life.
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        self.retrying(|| async {
+        retrying(self.config.retry_for, || async {
             let mut session = self.session().await?;
             session.run("SELECT 1").await?;
             session.end();
             Ok(())
         })
         .await
-    }
-
-    async fn retrying<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, Failure>>,
-    {
-        let mut started = None;
-        let mut was_unknown = false;
-        let mut pause = Duration::from_millis(5);
-        loop {
-            let failure = match attempt().await {
-                Ok(outcome) => return Ok(outcome),
-                Err(failure) if failure.effect == Effect::Refused => return Err(failure),
-                Err(failure) => failure,
-            };
-            was_unknown |= failure.effect == Effect::Unknown;
-            let tried_for = started.get_or_insert_with(Instant::now).elapsed();
-            if tried_for + pause > self.config.retry_for {
-                return Err(failure.given_up(was_unknown, tried_for));
-            }
-            tracing::debug!(?failure, "trying again");
-            tokio::time::sleep(pause.mul_f64(jitter())).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
     }
 
     async fn attempt(&self, request: &Request) -> Result<Vec<Row>, Failure> {
@@ -156,7 +129,7 @@ fn options(url: &str, config: &PostgresConfig) -> Result<PgConnectOptions, Failu
     options = options.extra_float_digits(None).statement_cache_capacity(8).disable_statement_logging();
     if !config.pgbouncer {
         let timeout = config.statement_timeout.as_millis().to_string();
-        options = options.options([("statement_timeout", timeout.as_str()), ("jit", "off")]);
+        options = options.options([("statement_timeout", timeout.as_str())]);
     }
     Ok(options)
 }
@@ -192,10 +165,12 @@ impl Session<'_> {
         let client = self.client;
         let limit = client.config.statement_timeout + Duration::from_secs(1);
         let rows = if client.config.pgbouncer {
+            // One message of several statements is one transaction. The cursor makes its rows binary: as text, bytes would
+            // take twice the room.
             let sql = format!(
-                "SET LOCAL statement_timeout = {}; {}",
+                "SET LOCAL statement_timeout = {}; DECLARE reply BINARY CURSOR FOR {}; FETCH ALL reply",
                 client.config.statement_timeout.as_millis(),
-                client.inline(request)
+                request.inline(&client.config)
             );
             client.bounded(limit, sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut self.connection)).await
         } else {
@@ -230,9 +205,23 @@ fn told(rows: Vec<Row>) -> Result<Vec<Row>, Failure> {
     }
 }
 
+/// Reads a row whose columns are texts and bytes in the server's binary form, which is what they are.
 fn row_of(row: &PgRow) -> Result<Row, sqlx::Error> {
-    let payload = |column: usize| row.try_get::<Option<Vec<u8>>, _>(column).map(|bytes| bytes.map(Bytes::from));
-    Ok(Row { tag: row.try_get(0)?, data: row.try_get(1)?, payloads: [payload(2)?, payload(3)?, payload(4)?] })
+    let malformed = |column: usize, source| sqlx::Error::ColumnDecode { index: column.to_string(), source };
+    let bytes = |column: usize| {
+        let value = row.try_get_raw(column)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        value.as_bytes().map(Some).map_err(|source| malformed(column, source))
+    };
+    let text = |column: usize| {
+        let text = bytes(column)?.map(|bytes| std::str::from_utf8(bytes).map(ToOwned::to_owned));
+        text.transpose().map_err(|source| malformed(column, source.into()))
+    };
+    let payload = |column: usize| Ok::<_, sqlx::Error>(bytes(column)?.map(Bytes::copy_from_slice));
+    let tag = text(0)?.unwrap_or_default();
+    Ok(Row { tag, data: text(1)?, payloads: [payload(2)?, payload(3)?, payload(4)?] })
 }
 
 impl Client {
@@ -256,50 +245,6 @@ impl Client {
         }
         Err(failure)
     }
-
-    /// A call as a text, for a pooler that may hand every statement to another server process.
-    fn inline(&self, request: &Request) -> String {
-        let body = literal(&request.body.to_string());
-        let (statement, places) = match &request.transition {
-            Some(id) => {
-                let payloads = request.payloads.iter().map(|payload| format!("'\\x{}'::bytea", hex(payload)));
-                let payloads = format!("ARRAY[{}]::bytea[]", payloads.collect::<Vec<_>>().join(","));
-                (
-                    include_str!("queries/transit_inline.sql"),
-                    vec![literal(request.operation), literal(id), body, payloads],
-                )
-            }
-            None => (include_str!("queries/read.sql"), vec![literal(request.operation), body]),
-        };
-        let mut sql = String::new();
-        // Only the statement is searched for places, never what was put there.
-        for (part, place) in
-            self.config.render(statement).split('$').zip(std::iter::once(None).chain(places.iter().map(Some)))
-        {
-            match place {
-                None => sql.push_str(part),
-                Some(value) => {
-                    sql.push_str(value);
-                    sql.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_digit()));
-                }
-            }
-        }
-        sql
-    }
-}
-
-/// A text as a literal that means the same whatever the server's settings.
-fn literal(text: &str) -> String {
-    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// Between a half and one and a half.
-fn jitter() -> f64 {
-    let mut random = [0_u8; 2];
-    if getrandom::fill(&mut random).is_err() {
-        return 1.0;
-    }
-    0.5 + f64::from(u16::from_be_bytes(random)) / 65_536.0
 }
 
 /// The one mapping of the driver's errors.
@@ -325,36 +270,6 @@ fn failure(error: &sqlx::Error, config: &PostgresConfig) -> Failure {
         }
         _ => Failure::new(StoreErrorKind::Backend, Effect::Refused, "the database driver failed"),
     }
-}
-
-/// Error codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>. Class KX is ours.
-fn classify(state: &str, message: &str) -> Failure {
-    use StoreErrorKind::{AlreadyExists, Backend, Corrupt, InvalidRequest, LeaseLost, Schema, TooLarge, Unavailable};
-    let refused = |kind, told: &str| Failure::new(kind, Effect::Refused, told);
-    let failure = match state {
-        "KX001" => return refused(LeaseLost, message),
-        "KX002" => return refused(AlreadyExists, message),
-        "KX003" => return refused(InvalidRequest, message),
-        "KX004" => return refused(Corrupt, message),
-        "40001" | "40P01" => Failure::new(Unavailable, Effect::Undone, "the transaction lost against another"),
-        "23505" => refused(AlreadyExists, "an id is taken"),
-        "42883" | "42P01" | "3F000" => refused(Schema, "the tables or functions are missing: call setup first"),
-        "42703" | "42804" => refused(Schema, "a table is not as it was made: the schema was edited"),
-        "42501" | "28000" | "28P01" | "3D000" => refused(Unavailable, "the server does not let this user in"),
-        "25006" => Failure::new(Unavailable, Effect::Undone, "the server takes no writes: it is a standby"),
-        "57014" => refused(Unavailable, "the server took longer than the statement timeout"),
-        "53300" => Failure::new(Unavailable, Effect::Undone, "the server has no connection to spare"),
-        "53100" => refused(Unavailable, "the server's disk is full"),
-        "53200" => refused(Unavailable, "the server is out of memory"),
-        "54000" => refused(TooLarge, "a value is larger than the database takes"),
-        "57P03" => Failure::new(Unavailable, Effect::Undone, "the server is starting or stopping"),
-        // The end of a server process, or of its pooler's connection to it.
-        "57P01" | "57P02" | "57P05" => Failure::new(Unavailable, Effect::Unknown, "the server ended the connection"),
-        _ if state.starts_with("08") => Failure::new(Unavailable, Effect::Unknown, "the connection broke"),
-        _ if state.starts_with("XX") => refused(Corrupt, "the database is damaged"),
-        _ => refused(Backend, "the database refused a statement"),
-    };
-    failure.with_cause(format!("{state}: {message}"))
 }
 
 /// Notifications of other processes.

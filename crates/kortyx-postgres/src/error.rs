@@ -1,6 +1,6 @@
 //! What went wrong, and whether trying again may help.
 
-use std::{error::Error, fmt, sync::Arc};
+use std::{error::Error, fmt, sync::Arc, time::Duration};
 
 use kortyx_store::{StoreError, StoreErrorKind};
 
@@ -51,11 +51,21 @@ impl Failure {
         Self::new(StoreErrorKind::Closed, Effect::Refused, "the store was closed")
     }
 
+    pub(crate) fn is_unavailable(&self) -> bool {
+        self.kind == StoreErrorKind::Unavailable
+    }
+
     /// Trying again has taken too long.
     #[must_use]
-    pub(crate) fn given_up(mut self, was_unknown: bool, tried_for: std::time::Duration) -> Self {
-        let outcome = if was_unknown { "; whether it took effect is unknown" } else { "" };
-        self.message = format!("{}, also after {tried_for:?} of trying again{outcome}", self.message);
+    pub(crate) fn given_up(mut self, tried_for: Duration) -> Self {
+        self.message = format!("{}, also after {tried_for:?} of trying again", self.message);
+        self
+    }
+
+    /// An attempt may have taken effect, and none could find out.
+    #[must_use]
+    pub(crate) fn left_unknown(mut self) -> Self {
+        self.message.push_str("; whether it took effect is unknown");
         self
     }
 
@@ -66,4 +76,34 @@ impl Failure {
             None => error,
         }
     }
+}
+
+/// Error codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>. Class KX is ours.
+pub(crate) fn classify(state: &str, message: &str) -> Failure {
+    use StoreErrorKind::{AlreadyExists, Backend, Corrupt, InvalidRequest, LeaseLost, Schema, TooLarge, Unavailable};
+    let refused = |kind, told: &str| Failure::new(kind, Effect::Refused, told);
+    let failure = match state {
+        "KX001" => return refused(LeaseLost, message),
+        "KX002" => return refused(AlreadyExists, message),
+        "KX003" => return refused(InvalidRequest, message),
+        "KX004" => return refused(Corrupt, message),
+        "40001" | "40P01" => Failure::new(Unavailable, Effect::Undone, "the transaction lost against another"),
+        "23505" => refused(AlreadyExists, "an id is taken"),
+        "42883" | "42P01" | "3F000" => refused(Schema, "the tables or functions are missing: call setup first"),
+        "42703" | "42804" => refused(Schema, "a table is not as it was made: the schema was edited"),
+        "42501" | "28000" | "28P01" | "3D000" => refused(Unavailable, "the server does not let this user in"),
+        "25006" => Failure::new(Unavailable, Effect::Undone, "the server takes no writes: it is a standby"),
+        "57014" => refused(Unavailable, "the server took longer than the statement timeout"),
+        "53300" => Failure::new(Unavailable, Effect::Undone, "the server has no connection to spare"),
+        "53100" => refused(Unavailable, "the server's disk is full"),
+        "53200" => refused(Unavailable, "the server is out of memory"),
+        "54000" => refused(TooLarge, "a value is larger than the database takes"),
+        "57P03" => Failure::new(Unavailable, Effect::Undone, "the server is starting or stopping"),
+        // The end of a server process, or of its pooler's connection to it.
+        "57P01" | "57P02" | "57P05" => Failure::new(Unavailable, Effect::Unknown, "the server ended the connection"),
+        _ if state.starts_with("08") => Failure::new(Unavailable, Effect::Unknown, "the connection broke"),
+        _ if state.starts_with("XX") => refused(Corrupt, "the database is damaged"),
+        _ => refused(Backend, "the database refused a statement"),
+    };
+    failure.with_cause(format!("{state}: {message}"))
 }

@@ -1,18 +1,20 @@
 #![doc = include_str!("../README.md")]
 //!
 //! How it works inside: `store` is the port. A transition becomes a `request`: JSON and an array of payloads, which one
-//! statement hands to a function in the database (`functions`, installed by `setup`). What comes back are rows, which
-//! `reply` and `row` turn into records. `client` speaks to the server over the connections of a `pool` and tries again what
+//! statement hands to a function in the database (`drafts`; `functions`, installed by `setup`). What comes back are rows, which
+//! `reply` and `row` turn into records. `client` speaks to the server over the connections of a `pool`, `retry` tries again what
 //! may be tried again; `error` says what went wrong; `listener` passes on notifications.
 
 mod client;
 mod config;
+mod drafts;
 mod encoding;
 mod error;
 mod listener;
 mod pool;
 mod reply;
 mod request;
+mod retry;
 mod row;
 mod setup;
 mod store;

@@ -9,7 +9,10 @@ use kortyx_store::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::encoding::{encode, encode_context, hex, pair_digest, pin_digest};
+use crate::{
+    PostgresConfig,
+    encoding::{encode, encode_context, hex, pair_digest, pin_digest},
+};
 
 /// A call of a function: what it is to do, as JSON that names payloads by their places.
 #[derive(Debug)]
@@ -19,6 +22,36 @@ pub(crate) struct Request {
     pub(crate) transition: Option<String>,
     pub(crate) body: Value,
     pub(crate) payloads: Vec<Bytes>,
+}
+
+impl Request {
+    /// The call as a text, for a pooler that may hand every statement to another server process.
+    pub(crate) fn inline(&self, config: &PostgresConfig) -> String {
+        let body = literal(&self.body.to_string());
+        let (statement, places) = match &self.transition {
+            Some(id) => {
+                let payloads = self.payloads.iter().map(|payload| format!("'\\x{}'::bytea", hex(payload)));
+                let payloads = format!("ARRAY[{}]::bytea[]", payloads.collect::<Vec<_>>().join(","));
+                let places = vec![literal(self.operation), literal(id), body, payloads];
+                (include_str!("queries/transit_inline.sql"), places)
+            }
+            None => (include_str!("queries/read.sql"), vec![literal(self.operation), body]),
+        };
+        let statement = config.render(statement);
+        // Only the statement is searched for places, never what was put there.
+        let mut parts = statement.split('$');
+        let mut sql = parts.next().unwrap_or_default().to_owned();
+        for (part, value) in parts.zip(places) {
+            sql.push_str(&value);
+            sql.push_str(part.trim_start_matches(|digit: char| digit.is_ascii_digit()));
+        }
+        sql
+    }
+}
+
+/// A text as a literal that means the same whatever the server's settings.
+fn literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 /// A request that is being put together.
@@ -218,6 +251,16 @@ fn names(names: &[String]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_of_a_call_holds_values_that_cannot_end_their_literals() {
+        let config = PostgresConfig::parse("postgres://db/app").unwrap();
+        let body = json!({"ask": "it's \\ $1 $2 '; --"});
+        let payloads = vec![Bytes::from_static(b"\x00'"), Bytes::from_static(b"")];
+        let request = Request { operation: "open", transition: Some("1f".to_owned()), body, payloads };
+        let expected = r#"SELECT tag, data, p1, p2, p3 FROM "kortyx".quiet_v1(E'open', E'1f'::text::uuid, E'{"ask":"it''s \\\\ $1 $2 ''; --"}'::text::jsonb, ARRAY['\x0027'::bytea,'\x'::bytea]::bytea[])"#;
+        assert_eq!(request.inline(&config).trim(), expected);
+    }
 
     #[test]
     fn ids_of_transitions_are_unique_and_sort_by_time() {

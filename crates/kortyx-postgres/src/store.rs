@@ -10,19 +10,18 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ClaimRequest, Claimed,
-    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
-    Lease, NewAnswer, NewCheckpoint, NewInterrupt, OpenRun, Park, Proof, Pruned, Record, Recorded, Renewed, Retention,
-    Rollback, RollbackOutcome, RunRecord, RunStatus, Scope, Signal, Signals, Store, StoreError, StoreErrorKind,
-    Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
+    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
+    NewCheckpoint, NewInterrupt, OpenRun, Park, Proof, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    RollbackOutcome, RunRecord, Scope, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
-use serde_json::{Value, json};
 use tokio::{sync::broadcast, task::JoinHandle};
 
 use crate::{
     PostgresConfig,
     client::Client,
-    encoding::{encode, secret_digest},
+    drafts,
+    encoding::encode,
     listener,
     reply::Reply,
     request::{self, Draft, Request, bounded, millis},
@@ -134,23 +133,6 @@ fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static s
     checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
 }
 
-fn answer(draft: &mut Draft, answer: &NewAnswer) -> Value {
-    let (token, scope) = match &answer.proof {
-        Proof::Token(token) => (Some(secret_digest(token.expose())), None),
-        Proof::Scope(scope) => (None, Some(scope)),
-    };
-    json!({
-        "request_id": answer.request_id.as_str(),
-        "token": token,
-        "scope": request::scope(scope),
-        "session_id": answer.session_id.as_ref().map(SessionId::as_str),
-        "run_id": answer.run_id.as_ref().map(RunId::as_str),
-        "answer": draft.place(&answer.answer),
-        "cancel": answer.cancel,
-        "actor": answer.actor.as_deref().map(encode),
-    })
-}
-
 fn empty_scope(operation: &'static str, message: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::ScopeRequired, operation, message)
 }
@@ -172,12 +154,7 @@ impl Store for PostgresStore {
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError> {
         const NAME: &str = "open";
         self.check(NAME, [("a snapshot", &request.snapshot)])?;
-        let draft = Draft::new()
-            .with("run", request::new_run(&request.run))
-            .with("pin", request::pin(&request.run.workflow))
-            .with("driver", request::driver(Some(&request.driver)))
-            .with_payload("snapshot", &request.snapshot);
-        let head = self.transit(NAME, "open", draft).await?.head;
+        let head = self.transit(NAME, "open", drafts::open(&request)).await?.head;
         Ok(Lease { run_id: request.run.run_id, fence: head.fence, until: Timestamp::from_millis(head.until) })
     }
 
@@ -185,14 +162,7 @@ impl Store for PostgresStore {
         const NAME: &str = "record";
         let entries = request.entries.iter().map(|entry| ("an entry", entry));
         self.check(NAME, entries.chain(published(&request.publish)))?;
-        let mut draft = Draft::new();
-        let entries: Vec<Value> = request.entries.iter().map(|entry| draft.place(entry)).collect();
-        let draft = draft
-            .with_lease(&request.lease)
-            .with("entries", entries)
-            .with_questions(&request.publish, &request.withdraw)
-            .with("answers_seen", bounded(request.answers_seen));
-        let reply = self.transit(NAME, "record", draft).await?;
+        let reply = self.transit(NAME, "record", drafts::record(&request)).await?;
         let cancel_requested = reply.head.cancel_requested;
         Ok(Recorded { answers: reply.answers, published: reply.open, cancel_requested })
     }
@@ -205,13 +175,7 @@ impl Store for PostgresStore {
             let message = "a new run that asks nothing cannot wait";
             return Err(StoreError::new(StoreErrorKind::InvalidRequest, NAME, message));
         }
-        let draft = Draft::new()
-            .with_run(&request.run, &request.workflow)
-            .with_payload("snapshot", &request.snapshot)
-            .with_questions(&request.publish, &request.withdraw)
-            .with("answers_seen", bounded(request.answers_seen))
-            .with_checkpoint(request.checkpoint.as_ref());
-        let reply = self.transit(NAME, "suspend", draft).await?;
+        let reply = self.transit(NAME, "suspend", drafts::suspend(&request)).await?;
         match reply.head.kind.as_str() {
             "saved" => Ok(Suspended::Saved(reply.open)),
             "answered" => Ok(Suspended::Answered(reply.answers)),
@@ -230,10 +194,7 @@ impl Store for PostgresStore {
         if request.answers.is_empty() {
             return Err(StoreError::new(StoreErrorKind::InvalidRequest, NAME, "there is no answer"));
         }
-        let mut draft = Draft::new();
-        let answers: Vec<Value> = request.answers.iter().map(|given| answer(&mut draft, given)).collect();
-        let draft = draft.with("answers", answers).with("driver", request::driver(request.driver.as_ref()));
-        let reply = self.transit(NAME, "answer", draft).await?;
+        let reply = self.transit(NAME, "answer", drafts::answer(&request)).await?;
         reply.into_answer().map_err(|malformed| malformed.told(NAME))
     }
 
@@ -241,14 +202,7 @@ impl Store for PostgresStore {
         const NAME: &str = "finish";
         let payloads = state(request.checkpoint.as_ref()).chain([("an outcome", &request.outcome)]);
         self.check(NAME, payloads)?;
-        let draft = Draft::new()
-            .with_run(&request.run, &request.workflow)
-            .with("status", RunStatus::from(request.status).as_str())
-            .with_payload("outcome", &request.outcome)
-            .with("reason", request.reason.as_deref().map(encode))
-            .with("answers_seen", bounded(request.answers_seen))
-            .with_checkpoint(request.checkpoint.as_ref());
-        let reply = self.transit(NAME, "finish", draft).await?;
+        let reply = self.transit(NAME, "finish", drafts::finish(&request)).await?;
         match reply.head.kind.as_str() {
             "done" => Ok(Finished::Done),
             "answered" => Ok(Finished::Answered(reply.answers)),
@@ -273,21 +227,12 @@ impl Store for PostgresStore {
     }
 
     async fn claim_orphans(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let draft = Draft::new()
-            .with("driver", request::driver(Some(&request.driver)))
-            .with("pins", request::pins(&request.workflows))
-            .with("parked_before", request.parked_before.map(Timestamp::as_millis))
-            .with("limit", request.limit);
-        let reply = self.transit("claim orphans", "claim", draft).await?;
+        let reply = self.transit("claim orphans", "claim", drafts::claim(&request)).await?;
         Ok(Reply::claimed(reply.claims))
     }
 
     async fn expire_due(&self, request: ExpireRequest) -> Result<ExpiredBatch, StoreError> {
-        let draft = Draft::new()
-            .with("driver", request::driver(Some(&request.driver)))
-            .with("pins", request::pins(&request.workflows))
-            .with("limit", request.limit);
-        let reply = self.transit("expire due", "expire", draft).await?;
+        let reply = self.transit("expire due", "expire", drafts::expire(&request)).await?;
         Ok(ExpiredBatch {
             interrupts: reply.questions,
             ended: reply.head.ended,
@@ -301,16 +246,7 @@ impl Store for PostgresStore {
         if request.scope.as_ref().is_some_and(Scope::is_empty) {
             return Err(empty_scope(NAME, "cancelling by scope needs a session or a context"));
         }
-        let (run_id, session_id) = match &request.target {
-            CancelTarget::Run(id) => (Some(id.as_str()), None),
-            CancelTarget::Session(id) => (None, Some(id.as_str())),
-        };
-        let draft = Draft::new()
-            .with("run_id", run_id)
-            .with("session_id", session_id)
-            .with("scope", request::scope(request.scope.as_ref()))
-            .with("reason", request.reason.as_deref().map(encode));
-        let reply = self.transit(NAME, "cancel", draft).await?;
+        let reply = self.transit(NAME, "cancel", drafts::cancel(&request)).await?;
         reply.into_cancelled().map_err(|malformed| malformed.told(NAME))
     }
 
@@ -361,11 +297,7 @@ impl Store for PostgresStore {
 
     async fn rollback(&self, request: Rollback) -> Result<RollbackOutcome, StoreError> {
         const NAME: &str = "rollback";
-        let draft = Draft::new()
-            .with("checkpoint_id", request.checkpoint_id.as_str())
-            .with("new_run_id", request.new_run_id.as_str())
-            .with("reissue", request::reissue(&request.reissue));
-        let reply = self.transit(NAME, "rollback", draft).await?;
+        let reply = self.transit(NAME, "rollback", drafts::rollback(&request)).await?;
         let mut checkpoints = reply.checkpoints.into_iter();
         match (reply.head.kind.as_str(), checkpoints.next(), reply.head.run_id, reply.head.request_id) {
             ("done", Some(head), ..) => Ok(RollbackOutcome::Done {
@@ -384,13 +316,7 @@ impl Store for PostgresStore {
 
     async fn fork(&self, request: Fork) -> Result<ForkOutcome, StoreError> {
         const NAME: &str = "fork";
-        let draft = Draft::new()
-            .with("checkpoint_id", request.checkpoint_id.as_str())
-            .with("new_session_id", request.new_session_id.as_str())
-            .with("new_checkpoint_id", request.new_checkpoint_id.as_str())
-            .with("new_run_id", request.new_run_id.as_str())
-            .with("reissue", request::reissue(&request.reissue));
-        let mut reply = self.transit(NAME, "fork", draft).await?;
+        let mut reply = self.transit(NAME, "fork", drafts::fork(&request)).await?;
         match (reply.head.kind.as_str(), reply.checkpoints.pop(), reply.head.request_id) {
             ("done", Some(checkpoint), _) => {
                 Ok(ForkOutcome::Done { checkpoint: Box::new(checkpoint), interrupts: reply.open })
@@ -404,13 +330,7 @@ impl Store for PostgresStore {
     }
 
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError> {
-        let draft = Draft::new()
-            .with("finished_runs", millis(retention.finished_runs))
-            .with("checkpoint_age", millis(retention.checkpoint_age))
-            .with("idle_sessions", millis(retention.idle_sessions))
-            .with("keep", retention.checkpoints_per_session.max(1))
-            .with("limit", limit);
-        let head = self.transit("prune", "prune", draft).await?.head;
+        let head = self.transit("prune", "prune", drafts::prune(retention, limit)).await?.head;
         Ok(Pruned { runs: head.runs, checkpoints: head.checkpoints, sessions: head.sessions, more: head.more })
     }
 

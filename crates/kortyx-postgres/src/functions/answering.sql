@@ -1,7 +1,7 @@
 -- Deciding over answers: all or none.
 
 CREATE FUNCTION kortyx.receipt_v1(q kortyx.interrupts, p_run_id text) RETURNS jsonb
-LANGUAGE sql IMMUTABLE AS $$
+LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN q.seq IS NOT NULL THEN jsonb_build_object(
         'request_id', q.request_id, 'run_id', p_run_id, 'seq', q.seq, 'at', q.answered_at, 'actor', q.actor) END
 $$;

@@ -61,7 +61,7 @@ $$;
 
 CREATE FUNCTION kortyx.read_v1(p_operation text, p jsonb)
 RETURNS TABLE (tag text, data text, p1 bytea, p2 bytea, p3 bytea)
-LANGUAGE plpgsql STABLE AS $$
+LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     now bigint := kortyx.now_v1((p ->> 'shift')::bigint);
     reply jsonb := '[]';

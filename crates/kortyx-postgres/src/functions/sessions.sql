@@ -79,9 +79,11 @@ END
 $$;
 
 CREATE FUNCTION kortyx.pending_v1(p_run bigint) RETURNS bigint[]
-LANGUAGE sql AS $$
-    SELECT coalesce(array_agg(i.id ORDER BY i.created_at, i.id), '{}') FROM kortyx.interrupts AS i
-    WHERE i.run = p_run AND i.status = 'pending'
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(SELECT i.id FROM kortyx.interrupts AS i
+        WHERE i.run = p_run AND i.status = 'pending' ORDER BY i.created_at, i.id);
+END
 $$;
 
 CREATE FUNCTION kortyx.rollback_v1(p jsonb) RETURNS jsonb

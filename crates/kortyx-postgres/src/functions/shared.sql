@@ -15,13 +15,6 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT least(now + least(ttl, 253402300799999), 253402300799999)
 $$;
 
-CREATE FUNCTION kortyx.refuse_v1(state text, message text) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION USING ERRCODE = state, MESSAGE = message;
-END
-$$;
-
 -- Locks a session that exists: before its runs, always.
 CREATE FUNCTION kortyx.lock_session_v1(p_session text) RETURNS void
 LANGUAGE plpgsql AS $$
@@ -85,34 +78,31 @@ $$;
 CREATE FUNCTION kortyx.publish_v1(r kortyx.runs, p_publish jsonb, b bytea[], p_now bigint) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    keys bigint[];
+    q jsonb;
+    key bigint;
+    keys bigint[] := '{}';
 BEGIN
-    IF jsonb_array_length(p_publish) = 0 THEN
-        RETURN '{}';
-    END IF;
-    WITH published AS (
+    FOR q IN SELECT value FROM jsonb_array_elements(p_publish) LOOP
         INSERT INTO kortyx.interrupts (
             request_id, run, session_id, token, ask, workflow, node, question, created_at, expires_at, status,
             default_answer, optional_cancel, after_response
-        )
-        SELECT q ->> 'request_id', r.id, r.session_id, q ->> 'token', q ->> 'ask', q ->> 'workflow', q ->> 'node',
+        ) VALUES (
+            q ->> 'request_id', r.id, r.session_id, q ->> 'token', q ->> 'ask', q ->> 'workflow', q ->> 'node',
             b[(q ->> 'question')::integer], p_now, kortyx.later_v1(p_now, (q ->> 'ttl')::bigint), 'pending',
             b[(q ->> 'default')::integer], (q ->> 'optional_cancel')::boolean, (q ->> 'after_response')::boolean
-        FROM jsonb_array_elements(p_publish) WITH ORDINALITY AS new (q, place)
-        ORDER BY place
-        ON CONFLICT (request_id) DO NOTHING
-        RETURNING id
-    )
-    SELECT array_agg(id ORDER BY id) INTO keys FROM published;
-    IF coalesce(cardinality(keys), 0) < jsonb_array_length(p_publish) THEN
-        RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = 'a question with the id of a new one exists';
-    END IF;
-    IF EXISTS (
-        SELECT 1 FROM kortyx.interrupts AS i WHERE i.run = r.id AND i.status = 'pending'
-        GROUP BY i.ask HAVING count(*) > 1
-    ) THEN
-        RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'a question is open at this place already';
-    END IF;
+        )
+        ON CONFLICT (request_id) DO NOTHING RETURNING id INTO key;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = format('question %s exists', q ->> 'request_id');
+        END IF;
+        -- Here and elsewhere the order leads to the index by run, also before the tables have statistics.
+        IF q ->> 'ask' = ANY (ARRAY(
+            SELECT i.ask FROM kortyx.interrupts AS i WHERE i.run = r.id AND i.status = 'pending' AND i.id <> key
+            ORDER BY i.created_at, i.id)) THEN
+            RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'a question is open at this place already';
+        END IF;
+        keys := keys || key;
+    END LOOP;
     IF cardinality(r.pairs) > 0 THEN
         INSERT INTO kortyx.pending_context (pair, created_at, interrupt)
         SELECT pair, p_now, key FROM unnest(r.pairs) AS pair, unnest(keys) AS key;
@@ -131,7 +121,10 @@ BEGIN
     WITH closed AS (
         UPDATE kortyx.interrupts AS i
         SET status = CASE WHEN i.expires_at <= p_now THEN 'expired' ELSE p_status END
-        WHERE i.run = r.id AND i.status = 'pending' AND (p_asks IS NULL OR i.ask = ANY (p_asks))
+        WHERE i.id = ANY (ARRAY(
+            SELECT o.id FROM kortyx.interrupts AS o
+            WHERE o.run = r.id AND o.status = 'pending' AND (p_asks IS NULL OR o.ask = ANY (p_asks))
+            ORDER BY o.created_at, o.id))
         RETURNING i.id, i.created_at
     )
     SELECT array_agg(id ORDER BY created_at, id) INTO keys FROM closed;
@@ -185,26 +178,39 @@ $$;
 
 -- Makes a run that nobody drives one that should be driven.
 CREATE FUNCTION kortyx.wake_v1(r kortyx.runs, p_now bigint) RETURNS void
-LANGUAGE sql AS $$
+LANGUAGE plpgsql AS $$
+BEGIN
     UPDATE kortyx.runs AS o
     SET status = 'running', reason = CASE WHEN r.status = 'parked' THEN NULL ELSE o.reason END, answers = r.answers,
         updated_at = p_now
-    WHERE o.id = r.id
+    WHERE o.id = r.id;
+END
 $$;
 
 -- References to the questions with these keys, in order.
 CREATE FUNCTION kortyx.refs_v1(p_tag text, p_keys bigint[]) RETURNS jsonb
-LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(jsonb_agg(jsonb_build_array(p_tag, key) ORDER BY place), '[]')
-    FROM unnest(p_keys) WITH ORDINALITY AS keys (key, place)
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    refs jsonb := '[]';
+BEGIN
+    IF cardinality(p_keys) = 1 THEN
+        RETURN jsonb_build_array(jsonb_build_array(p_tag, p_keys[1]));
+    ELSIF p_keys IS NOT NULL THEN
+        refs := coalesce((SELECT jsonb_agg(jsonb_build_array(p_tag, one) ORDER BY place)
+            FROM unnest(p_keys) WITH ORDINALITY AS keys (one, place)), '[]');
+    END IF;
+    RETURN refs;
+END
 $$;
 
 -- The questions of a run that may still bring an answer, in time or by their default, oldest first.
 CREATE FUNCTION kortyx.open_questions_v1(p_run bigint, p_now bigint) RETURNS bigint[]
-LANGUAGE sql AS $$
-    SELECT coalesce(array_agg(i.id ORDER BY i.created_at, i.id), '{}')
-    FROM kortyx.interrupts AS i
-    WHERE i.run = p_run AND i.status = 'pending' AND (i.default_answer IS NOT NULL OR i.expires_at > p_now)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN ARRAY(SELECT i.id FROM kortyx.interrupts AS i
+        WHERE i.run = p_run AND i.status = 'pending' AND (i.default_answer IS NOT NULL OR i.expires_at > p_now)
+        ORDER BY i.created_at, i.id);
+END
 $$;
 
 -- Appends a checkpoint to a session, which is created when new; gives its key. `origin` says what it comes from: the run with

@@ -128,7 +128,7 @@ BEGIN
                     work := TRUE;
                 END IF;
             END IF;
-        ELSIF NOT EXISTS (SELECT 1 FROM kortyx.interrupts AS i WHERE i.run = r.id AND i.status = 'pending') THEN
+        ELSIF cardinality(kortyx.pending_v1(r.id)) = 0 THEN
             IF r.cancel_requested THEN
                 PERFORM kortyx.end_v1(r, 'cancelled', 'cancelled', now, NULL, NULL);
             ELSE

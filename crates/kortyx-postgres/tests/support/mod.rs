@@ -117,18 +117,18 @@ impl Pooler {
     /// Few server connections for many clients, so that sessions are handed on.
     fn start(server: &str) -> Self {
         let port = free_port();
-        let target = server.split('@').nth(1).unwrap().split('/').next().unwrap();
-        let (host, server_port) = target.split_once(':').unwrap();
+        let (login, place) = server.split_once("://").unwrap().1.split_once('@').unwrap();
+        let password = login.split_once(':').map(|(_, password)| format!(" password={password}")).unwrap_or_default();
+        let (host, server_port) = place.split('/').next().unwrap().split_once(':').unwrap();
         let directory = tempfile::Builder::new().prefix("kortyx-pgbouncer-").tempdir().unwrap().keep();
         let settings = directory.join("pgbouncer.ini");
         let text = format!(
-            "[databases]\n* = host={host} port={server_port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = transaction\nmax_client_conn = 500\ndefault_pool_size = 8\n\
-             server_reset_query_always = 0\nlogfile = {}\nuser =\n",
+            "[databases]\npostgres = user=postgres{password} host={host} port={server_port}\n[pgbouncer]\n\
+             listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
+             max_client_conn = 500\ndefault_pool_size = 8\nlogfile = {}\n",
             directory.join("pooler.log").display()
         );
-        fs::write(&settings, text.replace("user =\n", "").replace("* = host", "postgres = user=postgres host"))
-            .unwrap();
+        fs::write(&settings, text).unwrap();
         give_away(&directory);
         let path = which(&["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"])
             .unwrap_or_else(|| panic!("PgBouncer is not installed. Run: apt-get install -y pgbouncer"));
