@@ -105,7 +105,7 @@ BEGIN
     END LOOP;
     IF cardinality(r.pairs) > 0 THEN
         INSERT INTO kortyx.pending_context (pair, created_at, interrupt)
-        SELECT pair, p_now, key FROM unnest(r.pairs) AS pair, unnest(keys) AS key;
+        SELECT pair, p_now, new FROM unnest(r.pairs) AS pair, unnest(keys) AS new;
     END IF;
     RETURN keys;
 END

@@ -98,7 +98,7 @@ async fn a_granted_run_that_was_taken_over_meanwhile_is_not_handed_out_again() {
 }
 
 /// Pauses, answers and finishes until told to stop; gives how many runs it completed. No error may reach it.
-async fn work(store: Arc<PostgresStore>, stop: Arc<AtomicBool>) -> u64 {
+pub(crate) async fn work(store: Arc<PostgresStore>, stop: Arc<AtomicBool>) -> u64 {
     let mut completed = 0;
     while !stop.load(Ordering::SeqCst) {
         let question = paused(store.as_ref()).await;

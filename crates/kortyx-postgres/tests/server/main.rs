@@ -7,6 +7,7 @@ mod life;
 mod load;
 mod plans;
 mod proxy;
+mod standstill;
 #[path = "../support/mod.rs"]
 mod support;
 mod trips;
