@@ -318,6 +318,9 @@ const NO_CLUSTER: &str = "Invalid or missing cluster state";
 fn is_passing(error: &fred::error::Error) -> bool {
     use fred::error::ErrorKind as Kind;
     let details = error.details();
+    if details.contains("InvalidCertificate") {
+        return false;
+    }
     if details.starts_with("NOSCRIPT") || details.starts_with("OOM") || details.starts_with("NO") {
         return details.starts_with("NOREPLICAS");
     }
@@ -345,6 +348,10 @@ fn failure(config: &RedisConfig, operation: &'static str, error: &fred::error::E
     if details.starts_with("OOM") {
         let message = "the server's memory is full and nothing was written: free some, or raise its maxmemory";
         return with(StoreErrorKind::Unavailable, message.to_owned());
+    }
+    if details.contains("InvalidCertificate") {
+        let message = format!("{} shows a certificate that the system does not trust", config.url());
+        return with(StoreErrorKind::Backend, message);
     }
     match error.kind() {
         Kind::Auth | Kind::Config | Kind::Url | Kind::InvalidArgument | Kind::InvalidCommand => {
@@ -391,6 +398,7 @@ mod tests {
             assert!(is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");
         }
         assert!(is_passing(&Error::new(ErrorKind::IO, "reset")));
+        assert!(!is_passing(&Error::new(ErrorKind::IO, "Custom { error: InvalidCertificate(UnknownIssuer) }")));
         for details in ["NOSCRIPT No matching script", "NOPERM this user", "NOAUTH", "ERR unknown command", "WRONGTYPE"]
         {
             assert!(!is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");

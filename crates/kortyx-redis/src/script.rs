@@ -16,46 +16,62 @@ impl Script {
         Self { source, sha }
     }
 
-    fn transition(own: &str) -> Self {
-        let library = concat!(
-            include_str!("scripts/library/1_base.lua"),
-            include_str!("scripts/library/2_session.lua"),
-            include_str!("scripts/library/3_question.lua"),
-            include_str!("scripts/library/4_run.lua"),
-            include_str!("scripts/library/5_reopen.lua"),
-            include_str!("scripts/library/6_reply.lua"),
-        );
-        Self::new(format!("{library}\n{own}"))
+    /// A script with the parts of the library that it needs.
+    fn transition(needs: Needs, own: &str) -> Self {
+        let mut source = String::from(include_str!("scripts/library/base.lua"));
+        source.push_str(include_str!("scripts/library/session.lua"));
+        if needs != Needs::Runs {
+            source.push_str(include_str!("scripts/library/turns.lua"));
+        }
+        source.push_str(include_str!("scripts/library/question.lua"));
+        source.push_str(include_str!("scripts/library/run.lua"));
+        if needs == Needs::Reopening {
+            source.push_str(include_str!("scripts/library/reopen.lua"));
+        }
+        source.push_str(include_str!("scripts/library/reply.lua"));
+        source.push_str(own);
+        Self::new(source)
     }
 }
 
+/// How much of the library a script needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// Runs and questions.
+    Runs,
+    /// Checkpoints too.
+    Turns,
+    /// And what opens their questions again.
+    Reopening,
+}
+
 macro_rules! transitions {
-    ($($name:ident => $file:literal),* $(,)?) => {
+    ($($name:ident => $needs:ident $file:literal),* $(,)?) => {
         $(pub(crate) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::transition(include_str!(concat!("scripts/", $file))));)*
+            LazyLock::new(|| Script::transition(Needs::$needs, include_str!(concat!("scripts/", $file))));)*
     };
 }
 
 transitions! {
-    OPEN => "open.lua",
-    RECORD => "record.lua",
-    SUSPEND => "suspend.lua",
-    FINISH => "finish.lua",
-    PARK => "park.lua",
-    RENEW => "renew.lua",
-    RELEASE => "release.lua",
-    ANSWER => "answer.lua",
-    CLAIM => "claim.lua",
-    EXPIRE => "expire.lua",
-    CANCEL => "cancel.lua",
-    APPEND => "append.lua",
-    ROLLBACK => "rollback.lua",
-    FORK => "fork.lua",
-    PRUNE_RUN => "prune_run.lua",
-    PRUNE_SESSION => "prune_session.lua",
-    READ => "read.lua",
-    PAGE => "page.lua",
-    REPAIR => "repair.lua",
+    OPEN => Runs "open.lua",
+    RECORD => Runs "record.lua",
+    SUSPEND => Turns "suspend.lua",
+    FINISH => Turns "finish.lua",
+    PARK => Runs "park.lua",
+    RENEW => Runs "renew.lua",
+    RELEASE => Runs "release.lua",
+    ANSWER => Runs "answer.lua",
+    CLAIM => Runs "claim.lua",
+    EXPIRE => Runs "expire.lua",
+    CANCEL => Runs "cancel.lua",
+    APPEND => Turns "append.lua",
+    ROLLBACK => Reopening "rollback.lua",
+    FORK => Reopening "fork.lua",
+    PRUNE_RUN => Runs "prune_run.lua",
+    PRUNE_SESSION => Turns "prune_session.lua",
+    READ => Turns "read.lua",
+    PAGE => Runs "page.lua",
+    REPAIR => Turns "repair.lua",
 }
 
 /// Reads an index.

@@ -51,10 +51,12 @@ return once(function()
     end_run(run, 'expired', 'expired', nil, nil)
     return { 'expired' }
   end
-  run.status, run.till, run.updated = 'suspended', nil, now
-  store_run(run)
-  redis.call('HSET', key('r', run.id), 'snap', ARGV[q.snapshot])
-  redis.call('DEL', key('e', run.id), key('i', run.id))
+  if not q.new then
+    run.status, run.till, run.updated = 'suspended', nil, now
+    store_run(run)
+    redis.call('HSET', key('r', run.id), 'snap', ARGV[q.snapshot])
+    redis.call('DEL', key('e', run.id), key('i', run.id))
+  end
   local open = open_questions(run.id)
   if q.checkpoint then append_turn(run, open) end
   return { 'saved', open }

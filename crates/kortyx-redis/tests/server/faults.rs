@@ -9,8 +9,8 @@ use std::{
 };
 
 use crate::support::{
-    Cluster, Server, answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin,
-    proxy::Proxy, set_up, suspending,
+    Cluster, Server, Watched, answering, ask, claiming, driver, finishing, granted, new_run, opening, paused,
+    paused_run, pin, proxy::Proxy, set_up, suspending,
 };
 use kortyx_redis::{RedisConfig, RedisStore};
 use kortyx_store::{
@@ -266,4 +266,22 @@ async fn slots_that_move_under_load_cost_no_error_and_nothing_twice() {
     for question in waiting {
         assert_eq!(granted(store.answer(answering(&question)).await.unwrap()).run.answers, 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_that_takes_over_goes_on_with_what_it_has_and_nobody_sees_an_error() {
+    let mut watched = Watched::start();
+    let config = RedisConfig::parse(&watched.url()).unwrap().patience(Duration::from_secs(30));
+    let store = Arc::new(set_up(config).await);
+    let waiting = paused(&store).await.unwrap();
+    drive(&store).await.unwrap();
+    watched.catch_up();
+
+    watched.master.kill();
+    let answered = granted(store.answer(answering(&waiting)).await.unwrap());
+    store.finish(finishing(answered)).await.unwrap();
+
+    let load = Load::on(&store, 4);
+    load.progress(20).await;
+    load.stop().await;
 }

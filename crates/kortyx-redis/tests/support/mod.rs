@@ -23,6 +23,7 @@ pub(crate) mod proxy;
 /// A server of the test's own on a free loopback port, gone with its data when dropped.
 pub(crate) struct Server {
     child: Option<Child>,
+    file: Option<String>,
     pub(crate) port: u16,
     directory: tempfile::TempDir,
     settings: Vec<String>,
@@ -35,8 +36,18 @@ impl Server {
     }
 
     pub(crate) fn with(settings: &[&str]) -> Self {
+        Self::from(None, settings)
+    }
+
+    /// A server whose settings start with a file.
+    fn from_file(file: &str, settings: &[&str]) -> Self {
+        Self::from(Some(file), settings)
+    }
+
+    fn from(file: Option<&str>, settings: &[&str]) -> Self {
         let mut server = Self {
             child: None,
+            file: file.map(str::to_owned),
             port: free_port(),
             directory: tempfile::tempdir().unwrap(),
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
@@ -48,7 +59,7 @@ impl Server {
     /// Starts it, also again on the same port and directory.
     pub(crate) fn run(&mut self) {
         let mut command = Command::new("redis-server");
-        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"]);
+        command.args(&self.file).args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"]);
         command.arg(self.directory.path()).args(&self.settings);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap_or_else(|error| {
@@ -107,6 +118,51 @@ impl Drop for Server {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+/// A master with a replica, and a sentinel that puts the one in the other's place.
+pub(crate) struct Watched {
+    pub(crate) master: Server,
+    replica: Server,
+    sentinel: Server,
+}
+
+impl Watched {
+    pub(crate) fn start() -> Self {
+        let master = Server::start();
+        let port = master.port.to_string();
+        let replica = Server::with(&["--save", "", "--replicaof", "127.0.0.1", &port]);
+        let file = replica.directory.path().join("sentinel.conf");
+        let watch = format!(
+            "sentinel monitor main 127.0.0.1 {port} 1\nsentinel down-after-milliseconds main 500\n\
+             sentinel failover-timeout main 5000\n"
+        );
+        std::fs::write(&file, watch).unwrap();
+        let sentinel = Server::from_file(file.to_str().unwrap(), &["--sentinel"]);
+        let watched = Self { master, replica, sentinel };
+        watched.until("the replica did not join", |watched| {
+            watched.replica.cli(&["INFO", "replication"]).contains("master_link_status:up")
+                && watched.sentinel.cli(&["SENTINEL", "replicas", "main"]).contains("127.0.0.1")
+        });
+        watched
+    }
+
+    fn until(&self, problem: &str, is_done: impl Fn(&Self) -> bool) {
+        let until = Instant::now() + Duration::from_secs(30);
+        while !is_done(self) {
+            assert!(Instant::now() < until, "{problem}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Waits until the replica has all that was written.
+    pub(crate) fn catch_up(&self) {
+        self.until("the replica did not catch up", |watched| watched.master.cli(&["WAIT", "1", "1000"]).trim() == "1");
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("redis-sentinel://127.0.0.1:{}?sentinelServiceName=main", self.sentinel.port)
     }
 }
 

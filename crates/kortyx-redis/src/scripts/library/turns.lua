@@ -1,54 +1,4 @@
--- Sessions and their checkpoints.
-
-local born = nil
-
--- The session's name in indexes; one that was removed and made anew has another.
-local function session_member()
-  if not born then born = redis.call('HGET', KEYS[1], 'born') end
-  return digest .. '.' .. (born or '0')
-end
-
-local function session_id()
-  return redis.call('HGET', KEYS[1], 'id') or ''
-end
-
-local function make_session(id)
-  if redis.call('EXISTS', KEYS[1]) == 0 then
-    redis.call('HSET', KEYS[1], 'v', VERSION, 'id', id, 'born', int(now_us), 'seq', '0', 'runs', '0')
-  end
-end
-
-local function next_seq()
-  return redis.call('HINCRBY', KEYS[1], 'seq', 1)
-end
-
--- A place in order: sorts by time, then by number. 30 characters.
-local function stamp(seq)
-  return string.format('%016.0f.%012.0f.', now_us, seq)
-end
-
--- Notes that the session changed: one without a run that may go on has a time to live.
-local function settle_session()
-  local keys = { KEYS[1], key('t'), key('cm'), key('c'), key('d') }
-  if redis.call('EXISTS', key('a')) == 0 then
-    for _, name in ipairs(keys) do redis.call('PEXPIRE', name, int(env.idle)) end
-    if redis.call('EXISTS', key('t')) == 1 then
-      redis.call('HSET', KEYS[1], 'idle', int(now))
-      hint('>', index('idle'), now, session_member())
-    end
-  elseif redis.call('HDEL', KEYS[1], 'idle') == 1 or redis.call('PTTL', KEYS[1]) >= 0 then
-    for _, name in ipairs(keys) do redis.call('PERSIST', name) end
-    hint('-', index('idle'), 0, session_member())
-  end
-end
-
--- Removes a session of which nothing is left.
-local function forget_unused_session()
-  local runs = tonumber(redis.call('HGET', KEYS[1], 'runs') or '0')
-  if runs <= 0 and redis.call('EXISTS', key('t')) == 0 and redis.call('HEXISTS', KEYS[1], 'idle') == 0 then
-    redis.call('DEL', KEYS[1], key('d'))
-  end
-end
+-- Checkpoints: append, read, remove. Only for scripts that need them: to define a function takes its time with every call.
 
 local function head()
   local last = redis.call('ZREVRANGE', key('t'), 0, 0, 'WITHSCORES')
@@ -124,4 +74,9 @@ local function remove_checkpoint(id)
   redis.call('HDEL', key('cm'), id)
   redis.call('HDEL', key('c'), id)
   hint('del', locator('c', id), 0)
+end
+
+local function checkpoint_row(id)
+  local it = checkpoint(id)
+  return it and { it.fields, it.open } or {}
 end

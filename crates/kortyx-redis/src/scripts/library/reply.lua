@@ -39,11 +39,6 @@ local function receipt_row(id)
   return row_of(key('q', id), { 'id', 'run', 'seq', 'at', 'actor' })
 end
 
-local function checkpoint_row(id)
-  local it = checkpoint(id)
-  return it and { it.fields, it.open } or {}
-end
-
 -- Puts rows where a reply names them: { '@', kind, id, … }.
 local function render(reply)
   if type(reply) ~= 'table' then return reply end
@@ -57,6 +52,7 @@ local function render(reply)
   if kind == 'r' then return run_row(id) end
   if kind == 'a' then return answer_row(id) end
   if kind == 'p' then return receipt_row(id) end
+  -- Only scripts with the library's part on checkpoints name one.
   if kind == 'c' then return checkpoint_row(id) end
   return claimed_row(id, reply[4], reply[5])
 end

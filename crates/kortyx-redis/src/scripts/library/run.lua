@@ -27,6 +27,7 @@ local function load_run(id)
   run.is_terminal = TERMINAL[run.status]
   run.is_driven = run.status == 'running' and run.till ~= nil and run.till > now
   run.is_stopped = run.stop == '1'
+  run.had_reason = run.reason ~= nil
   run.was = { status = run.status, fence = run.fence, is_leased = run.till ~= nil, place = place(run), member = place_member(run) }
   return run
 end
@@ -57,9 +58,10 @@ local function store_run(run)
     'updated', int(run.updated), 'wid', run.wid, 'wver', run.wver, 'wfp', run.wfp)
   if run.reason then
     redis.call('HSET', key('r', run.id), 'reason', run.reason)
-  else
+  elseif run.had_reason then
     redis.call('HDEL', key('r', run.id), 'reason')
   end
+  run.had_reason = run.reason ~= nil
 end
 
 local function bind(run, workflow)
