@@ -23,7 +23,7 @@ pub(crate) struct Proxy {
 struct State {
     /// How often a client spoke after it was spoken to.
     trips: AtomicUsize,
-    /// How many replies still to swallow, each with its connection.
+    /// The reply to which script from now is to be swallowed, with its connection; 0 for none.
     swallow: AtomicUsize,
     /// Replies are told apart from greetings: only what follows an EVALSHA or EVAL is swallowed.
     swallowed: watch::Sender<usize>,
@@ -69,7 +69,12 @@ impl Proxy {
 
     /// Lets the next script reach the server, and cuts its connection when the reply comes.
     pub(crate) fn swallow_next(&self) {
-        self.state.swallow.store(1, Ordering::SeqCst);
+        self.swallow_after(0);
+    }
+
+    /// The same with the script that comes after so many others.
+    pub(crate) fn swallow_after(&self, others: usize) {
+        self.state.swallow.store(others + 1, Ordering::SeqCst);
     }
 
     /// How many replies were swallowed.
@@ -107,12 +112,13 @@ async fn relay(mut client: TcpStream, mut server: TcpStream, state: &State, mut 
                 let Some(bytes) = read.ok().filter(|read| *read > 0).and_then(|read| from_server.get(..read)) else { return };
                 is_answered = true;
                 let is_missing = bytes.starts_with(b"-NOSCRIPT");
-                if runs_script.swap(false, Ordering::SeqCst)
-                    && !is_missing
-                    && state.swallow.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
-                {
-                    state.swallowed.send_modify(|count| *count += 1);
-                    return;
+                if runs_script.swap(false, Ordering::SeqCst) && !is_missing {
+                    let counted = |left: usize| left.checked_sub(1);
+                    let left = state.swallow.fetch_update(Ordering::SeqCst, Ordering::SeqCst, counted);
+                    if left == Ok(1) {
+                        state.swallowed.send_modify(|count| *count += 1);
+                        return;
+                    }
                 }
                 if client.write_all(bytes).await.is_err() { return }
             }
