@@ -24,7 +24,7 @@ async fn nothing_scans_a_table_of_a_hundred_thousand_rows() {
     // What ran on empty tables keeps its plans: a new store begins with new connections.
     world.store().await.close().await;
     world.execute(include_str!("crowd.sql")).await;
-    let before = scans(&world).await;
+    let (before, read_before) = (scans(&world).await, rows_read(&world).await);
 
     let store = crate::world::set_up(world.config().pool_size(1)).await;
     for _ in 0..ROUNDS {
@@ -39,6 +39,8 @@ async fn nothing_scans_a_table_of_a_hundred_thousand_rows() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let after = scans(&world).await;
     assert_eq!(after, before, "tables that were scanned from end to end, and how often");
+    let rows = rows_read(&world).await - read_before;
+    assert!(rows < 50_000, "{rows} rows were read: an index was scanned from end to end");
     world.execute("TRUNCATE kortyx.transitions").await;
 }
 
@@ -50,6 +52,12 @@ async fn scans(world: &World) -> Vec<(String, i64)> {
         sqlx::query_as(sql).bind(&world.schema).fetch_all(&mut connect().await).await.unwrap();
     assert_eq!(rows.len(), 8, "{rows:?}");
     rows
+}
+
+/// The rows that indexes gave so far. A whole index read once would give more than all that runs here.
+async fn rows_read(world: &World) -> i64 {
+    let sql = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE schemaname = ";
+    world.number(&format!("{sql}'{}'", world.schema)).await
 }
 
 async fn drive(store: &dyn Store) {
