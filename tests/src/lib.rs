@@ -1,7 +1,7 @@
 //! What workspace-level tests are made of: a world with a store and a clock, processes that die, stores that fail.
 //!
-//! Tests run on the store that `KORTYX_TEST_STORE` names: `memory` (the default) or `sqlite`, a file of its own for each
-//! world. Both give the same results, because every store behaves the same.
+//! Tests run on the store that `KORTYX_TEST_STORE` names (see [`place`]), in a place of its own for each world. All give the
+//! same results, because every store behaves the same.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "what fails in a test panics")]
 
@@ -10,6 +10,7 @@ pub mod driven;
 mod facts;
 mod faulty;
 mod heard;
+pub mod place;
 mod process;
 mod reading;
 mod shapes;

@@ -6,62 +6,63 @@ use kortyx::{
     Agent, AgentBuilder, Workflow,
     memory::MemoryStore,
     protocol::Timestamp,
-    sqlite::{SqliteConfig, SqliteStore, Synchronous},
     store::{ManualClock, Store},
 };
 use tempfile::TempDir;
 
-use crate::Process;
+use crate::{
+    Process,
+    place::{Place, Time, coded},
+};
 
 /// 2026-01-01T00:00:00Z.
 const BEGINNING: i64 = 1_767_225_600_000;
 
-/// A store and its clock, which stands still until it is moved. Clones are the same world.
+/// A store and its clock, which stands still until it is moved (a server's goes on as well). Clones are the same world.
 #[derive(Clone)]
 pub struct World {
-    clock: Arc<ManualClock>,
-    place: Place,
+    time: Time,
+    storage: Storage,
 }
 
 #[derive(Clone)]
-enum Place {
+enum Storage {
     /// One store: what a process keeps in memory, others cannot open.
-    Memory(Arc<MemoryStore>),
-    File(Arc<TempDir>),
+    Memory(Arc<dyn Store>),
+    /// With the directory that goes with the world.
+    Place(Place, #[expect(dead_code, reason = "it is only kept")] Arc<TempDir>),
 }
 
 impl World {
     /// A world on the store that `KORTYX_TEST_STORE` names.
     pub fn new() -> Self {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_millis(BEGINNING)));
-        let place = match std::env::var("KORTYX_TEST_STORE").as_deref() {
-            Err(_) | Ok("memory") => Place::Memory(Arc::new(MemoryStore::builder().with_clock(clock.clone()).build())),
-            Ok("sqlite") => Place::File(Arc::new(tempfile::tempdir().unwrap())),
-            Ok(other) => panic!("KORTYX_TEST_STORE is `{other}`: use `memory` or `sqlite`"),
+        let time = Time::standing(Timestamp::from_millis(BEGINNING));
+        let directory = tempfile::tempdir().unwrap();
+        let storage = match Place::fresh(directory.path(), false) {
+            None => Storage::Memory(coded(MemoryStore::builder().with_clock(time.clock()).build())),
+            Some(place) => Storage::Place(place, Arc::new(directory)),
         };
-        Self { clock, place }
+        Self { time, storage }
     }
 
     /// Lets time pass for the store.
     pub fn advance(&self, by: Duration) {
-        self.clock.advance(by);
+        self.time.advance(by);
     }
 
-    /// The store's clock.
-    pub fn clock(&self) -> &ManualClock {
-        &self.clock
+    /// The store's clock, where it stands still: a server's cannot be stopped or set back.
+    pub fn clock(&self) -> Option<&ManualClock> {
+        match &self.storage {
+            Storage::Memory(_) | Storage::Place(Place::Sqlite { .. }, _) => self.time.manual(),
+            Storage::Place(..) => None,
+        }
     }
 
     /// The store as one more process opens it. Its tasks belong to the current runtime.
     pub async fn store(&self) -> Arc<dyn Store> {
-        let store: Arc<dyn Store> = match &self.place {
-            Place::Memory(store) => store.clone(),
-            Place::File(directory) => {
-                let config = SqliteConfig::new(directory.path().join("kortyx.db"))
-                    .synchronous(Synchronous::Normal)
-                    .clock(self.clock.clone());
-                Arc::new(SqliteStore::open(config).await.unwrap())
-            }
+        let store = match &self.storage {
+            Storage::Memory(store) => store.clone(),
+            Storage::Place(place, _) => place.open(&self.time).await.unwrap(),
         };
         store.setup().await.unwrap();
         store

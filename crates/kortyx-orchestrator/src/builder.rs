@@ -250,11 +250,22 @@ async fn open(source: Source, settings: &mut Settings) -> Result<(Arc<dyn Store>
     }
 }
 
-#[cfg_attr(not(feature = "sqlite"), expect(clippy::unused_async, reason = "adapters connect"))]
+#[cfg_attr(
+    not(any(feature = "postgres", feature = "redis", feature = "sqlite")),
+    expect(clippy::unused_async, reason = "adapters connect")
+)]
 async fn connect(selected: Selected) -> Result<Arc<dyn Store>, BuildError> {
     match selected {
         #[cfg(feature = "memory")]
         Selected::Memory => memory(),
+        #[cfg(feature = "postgres")]
+        Selected::Postgres(config) => {
+            Ok(Arc::new(kortyx_postgres::PostgresStore::open(config).await.map_err(BuildError::Store)?))
+        }
+        #[cfg(feature = "redis")]
+        Selected::Redis(config) => {
+            Ok(Arc::new(kortyx_redis::RedisStore::connect(config).await.map_err(BuildError::Store)?))
+        }
         #[cfg(feature = "sqlite")]
         Selected::Sqlite(config) => {
             Ok(Arc::new(kortyx_sqlite::SqliteStore::open(config).await.map_err(BuildError::Store)?))

@@ -59,6 +59,10 @@ pub enum EnvironmentError {
 /// The store that the environment names.
 #[derive(Debug)]
 pub(crate) enum Selected {
+    #[cfg(feature = "postgres")]
+    Postgres(kortyx_postgres::PostgresConfig),
+    #[cfg(feature = "redis")]
+    Redis(kortyx_redis::RedisConfig),
     #[cfg(feature = "sqlite")]
     Sqlite(kortyx_sqlite::SqliteConfig),
     #[cfg(feature = "memory")]
@@ -71,13 +75,13 @@ pub(crate) type Lookup<'a> = dyn Fn(&str) -> Option<OsString> + Send + 'a;
 /// The store that the environment names: Postgres before Redis before SQLite before memory.
 pub(crate) fn store(lookup: &Lookup<'_>) -> Result<Selected, EnvironmentError> {
     if let Some(value) = set(lookup, POSTGRES, "postgres")? {
-        return Err(value.not_compiled_in());
+        return adapter::postgres(value);
     }
     if let Some(value) = set(lookup, REDIS, "redis")? {
-        return Err(value.not_compiled_in());
+        return adapter::redis(value);
     }
     if let Some(value) = set(lookup, SQLITE, "sqlite")? {
-        return sqlite(value);
+        return adapter::sqlite(value);
     }
     memory()
 }
@@ -96,11 +100,18 @@ pub(crate) fn question_ttl(lookup: &Lookup<'_>) -> Result<Option<Duration>, Envi
 struct Value {
     variable: &'static str,
     feature: &'static str,
-    #[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only adapters read it"))]
+    #[cfg_attr(
+        not(any(feature = "postgres", feature = "redis", feature = "sqlite")),
+        expect(dead_code, reason = "only adapters read it")
+    )]
     text: String,
 }
 
 impl Value {
+    #[cfg_attr(
+        all(feature = "postgres", feature = "redis", feature = "sqlite"),
+        expect(dead_code, reason = "every adapter is compiled in")
+    )]
     fn not_compiled_in(self) -> EnvironmentError {
         EnvironmentError::NotCompiledIn { variable: self.variable, feature: self.feature }
     }
@@ -126,18 +137,31 @@ fn set(
     Ok(None)
 }
 
-#[cfg(feature = "sqlite")]
-fn sqlite(value: Value) -> Result<Selected, EnvironmentError> {
-    let Value { variable, feature, text } = value;
-    kortyx_sqlite::SqliteConfig::parse(&text).map(Selected::Sqlite).map_err(|error| {
-        let reason = error.to_string();
-        EnvironmentError::Malformed { variable, feature, reason }
-    })
-}
+/// One function for each adapter: it reads the variable's value, or says that the adapter is not compiled in.
+mod adapter {
+    use super::{EnvironmentError, Selected, Value};
 
-#[cfg(not(feature = "sqlite"))]
-fn sqlite(value: Value) -> Result<Selected, EnvironmentError> {
-    Err(value.not_compiled_in())
+    macro_rules! adapter {
+        ($name:ident, $feature:literal, $config:path, $selected:ident) => {
+            #[cfg(feature = $feature)]
+            pub(super) fn $name(value: Value) -> Result<Selected, EnvironmentError> {
+                let Value { variable, feature, text } = value;
+                <$config>::parse(&text).map(Selected::$selected).map_err(|error| {
+                    let reason = error.to_string();
+                    EnvironmentError::Malformed { variable, feature, reason }
+                })
+            }
+
+            #[cfg(not(feature = $feature))]
+            pub(super) fn $name(value: Value) -> Result<Selected, EnvironmentError> {
+                Err(value.not_compiled_in())
+            }
+        };
+    }
+
+    adapter!(postgres, "postgres", kortyx_postgres::PostgresConfig, Postgres);
+    adapter!(redis, "redis", kortyx_redis::RedisConfig, Redis);
+    adapter!(sqlite, "sqlite", kortyx_sqlite::SqliteConfig, Sqlite);
 }
 
 #[cfg(feature = "memory")]
@@ -163,22 +187,25 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_not_compiled_in_is_named_with_its_feature() {
+    fn a_store_that_cannot_be_used_is_named_with_its_feature_and_without_its_password() {
         let all = [
-            ("KORTYX_POSTGRES_URL", "postgres"),
-            ("KORTYX_REDIS_URL", "redis"),
-            ("REDIS_URL", "redis"),
-            ("KORTYX_FRAMEWORK_REDIS_URL", "redis"),
+            ("KORTYX_POSTGRES_URL", "postgres", cfg!(feature = "postgres")),
+            ("KORTYX_REDIS_URL", "redis", cfg!(feature = "redis")),
+            ("REDIS_URL", "redis", cfg!(feature = "redis")),
+            ("KORTYX_FRAMEWORK_REDIS_URL", "redis", cfg!(feature = "redis")),
         ];
-        for (variable, feature) in all {
+        for (variable, feature, is_compiled_in) in all {
             let error =
                 chosen(&[(variable, "scheme://user:hunter2@host"), ("KORTYX_SQLITE_PATH", "k.db")]).unwrap_err();
-            assert_eq!(
-                error,
+            let wanted = if is_compiled_in {
+                format!("`{variable}` does not name a store of the Cargo feature `{feature}`: ")
+            } else {
                 format!(
                     "`{variable}` is set, but this build has no such store: enable the Cargo feature `{feature}`, or unset it"
                 )
-            );
+            };
+            assert!(error.starts_with(&wanted), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
         }
     }
 

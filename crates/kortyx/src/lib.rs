@@ -6,7 +6,11 @@ pub use kortyx_contracts as contracts;
 #[cfg(feature = "memory")]
 pub use kortyx_memory as memory;
 pub use kortyx_orchestrator as orchestrator;
+#[cfg(feature = "postgres")]
+pub use kortyx_postgres as postgres;
 pub use kortyx_protocol as protocol;
+#[cfg(feature = "redis")]
+pub use kortyx_redis as redis;
 pub use kortyx_runtime as runtime;
 #[cfg(feature = "sqlite")]
 pub use kortyx_sqlite as sqlite;

@@ -166,11 +166,15 @@ async fn b108_a_deadline_stays_where_it_was_over_every_crash_and_recovery() {
     assert!(execution.await.unwrap().is_err(), "its process is gone");
 
     // 9.98 s after it was asked. A jump backwards gives no more time, only later the same.
-    world.clock().set(began);
-    assert_eq!(asked().await.remove(0).expires_at, deadline);
-    world.clock().set(began.saturating_add(Duration::from_millis(9_999)));
-    assert_eq!(asked().await.len(), 1);
-    world.advance(Duration::from_millis(1));
+    if let Some(clock) = world.clock() {
+        clock.set(began);
+        assert_eq!(asked().await.remove(0).expires_at, deadline);
+        clock.set(began.saturating_add(Duration::from_millis(9_999)));
+        assert_eq!(asked().await.len(), 1);
+        world.advance(Duration::from_millis(1));
+    } else {
+        world.advance(Duration::from_millis(20));
+    }
     assert_eq!(asked().await.len(), 0, "past from its very moment on");
     assert_eq!(watcher.worker().pass().await.unwrap().expired, 1);
     gate.add_permits(8);

@@ -1,6 +1,6 @@
 //! Faults that only real processes meet: killed at every durable point, racing for one question, dying at random.
 //!
-//! The processes share an SQLite file. On the lane of the memory store, which no second process can open, these tests are
+//! The processes share a store, by default an SQLite file. On the lane of the memory store, which no second process can open, these tests are
 //! ignored, and one says why.
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_mins(5);
 
 fn main() -> ExitCode {
     let is_memory_lane = std::env::var("KORTYX_TEST_STORE").is_ok_and(|store| store == "memory");
-    let on_a_file = [
+    let shared = [
         sweep::trials(),
         chain::trials(),
         race::trials(),
@@ -37,8 +37,8 @@ fn main() -> ExitCode {
         pool::trials(),
         pause::trials(),
     ];
-    let on_a_file = on_a_file.into_iter().flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
-    let trials = memory::trials().into_iter().chain(on_a_file).collect();
+    let shared = shared.into_iter().flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
+    let trials = memory::trials().into_iter().chain(shared).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 

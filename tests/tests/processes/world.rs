@@ -1,20 +1,23 @@
-//! A file that processes share, the log of what they did, and the processes.
+//! A place that processes share, the log of what they did, and the processes.
 
 use std::{
     fs::{self, OpenOptions},
     os::unix::process::ExitStatusExt as _,
     path::PathBuf,
     process::{ExitStatus, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
 use kortyx::{
     Agent,
     protocol::{RunId, SessionId},
-    sqlite::{SqliteConfig, SqliteStore},
-    store::{RunRecord, RunStatus, Scope},
+    store::{RunRecord, RunStatus, Scope, Store},
 };
-use kortyx_tests::driven::{Flows, Line, Log, SESSION};
+use kortyx_tests::{
+    driven::{Flows, Line, Log, SESSION},
+    place::{Place, Time},
+};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{
@@ -31,6 +34,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A place of its own for every test.
 pub(crate) struct World {
     directory: TempDir,
+    place: Place,
 }
 
 /// A process to be started.
@@ -53,7 +57,9 @@ pub(crate) enum Ended {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        let directory = tempfile::tempdir().unwrap();
+        let file = || Place::Sqlite { path: directory.path().join("kortyx.db"), is_synced: true };
+        Self { place: Place::fresh(directory.path(), true).unwrap_or_else(file), directory }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -68,28 +74,28 @@ impl World {
         self.log().read().unwrap()
     }
 
-    /// The file as this process opens it.
-    pub(crate) async fn store(&self) -> SqliteStore {
-        SqliteStore::open(SqliteConfig::new(self.path("kortyx.db"))).await.unwrap()
+    /// The store as this process opens it.
+    pub(crate) async fn store(&self) -> Arc<dyn Store> {
+        self.place.open(&Time::ahead(Duration::ZERO)).await.unwrap()
     }
 
     /// An agent of this process that takes answers and drives nothing.
     pub(crate) async fn clerk(&self) -> Agent {
-        Agent::builder().store(self.store().await).accept_only().build().await.unwrap()
+        Agent::builder().shared_store(self.store().await).accept_only().build().await.unwrap()
     }
 
     /// An agent of this process that begins runs and recovers none.
     pub(crate) async fn starter(&self) -> (Agent, Flows) {
         let flows = Flows::new(&self.log()).unwrap();
         let builder = Agent::builder().workflow(&flows.asking).workflow(&flows.crowd).without_worker();
-        let agent = builder.store(self.store().await).build().await.unwrap();
+        let agent = builder.shared_store(self.store().await).build().await.unwrap();
         (agent, flows)
     }
 
     /// The driver program. Its clock is ahead by so many minutes, so that it finds leases of those before it run out.
     pub(crate) fn driver(&self, minutes_ahead: u64) -> Start {
         let mut command = Command::new(env!("CARGO_BIN_EXE_driver"));
-        command.arg("--file").arg(self.path("kortyx.db")).arg("--log").arg(self.path("log"));
+        command.arg("--place").arg(serde_json::to_string(&self.place).unwrap()).arg("--log").arg(self.path("log"));
         command.arg("--ahead").arg((minutes_ahead * 60).to_string());
         command.env_remove("KORTYX_KILL_AT").kill_on_drop(true);
         Start(command)

@@ -1,4 +1,4 @@
-//! A process for tests to kill: it drives, answers and recovers runs on an SQLite file, and may kill itself at a durable point.
+//! A process for tests to kill: it drives, answers and recovers runs on a store, and may kill itself at a durable point.
 
 mod finish;
 mod kill;
@@ -19,9 +19,9 @@ use crate::process::Process;
 /// `accepted` once an answer that it gave was accepted; with `stop:N` it stands still just before its Nth durable point.
 #[derive(Parser)]
 struct Arguments {
-    /// The SQLite file
+    /// Where runs are stored: a `kortyx_tests::place::Place` as JSON
     #[arg(long)]
-    file: PathBuf,
+    place: String,
     /// The file that everything is logged to
     #[arg(long)]
     log: PathBuf,

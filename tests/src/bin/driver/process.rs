@@ -14,11 +14,13 @@ use kortyx::{
     Agent, Answer, Fact, Interrupt, OrchestratorError,
     RefusalReason::AlreadyResolved,
     TelemetrySink, WorkerConfig,
-    protocol::{RunId, SessionId, Timestamp},
-    sqlite::{SqliteConfig, SqliteStore},
-    store::{Clock, Scope, Store, SystemClock},
+    protocol::{RunId, SessionId},
+    store::{Scope, Store},
 };
-use kortyx_tests::driven::{Event, Flows, Log, SESSION, answer_to};
+use kortyx_tests::{
+    driven::{Event, Flows, Log, SESSION, answer_to},
+    place::{Place, Time},
+};
 
 use crate::{Arguments, kill::Kill, switched::Switched};
 
@@ -37,8 +39,8 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) async fn start(arguments: &Arguments, worker: bool) -> Result<Self, Box<dyn Error>> {
         let log = Log::at(&arguments.log);
-        let clock = Ahead(Duration::from_secs(arguments.ahead));
-        let store = SqliteStore::open(SqliteConfig::new(&arguments.file).clock(Arc::new(clock))).await?;
+        let place: Place = serde_json::from_str(&arguments.place)?;
+        let store = place.open(&Time::ahead(Duration::from_secs(arguments.ahead))).await?;
         let store = Arc::new(Switched::new(store, log.clone(), Kill::from_env()?));
         let flows = Flows::new(&log)?;
         let mut config = WorkerConfig::default();
@@ -119,15 +121,6 @@ pub(crate) fn session() -> Result<SessionId, Box<dyn Error>> {
 pub(crate) async fn input_ended() {
     let read = tokio::task::spawn_blocking(|| io::copy(&mut io::stdin().lock(), &mut io::sink()));
     drop(read.await);
-}
-
-/// A clock that is ahead, so that the leases of a process that died are over at once.
-struct Ahead(Duration);
-
-impl Clock for Ahead {
-    fn now(&self) -> Timestamp {
-        SystemClock.now().saturating_add(self.0)
-    }
 }
 
 /// Tells the log what is announced as durable.

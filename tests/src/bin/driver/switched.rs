@@ -1,14 +1,16 @@
-//! An SQLite store with a kill switch at every durable point.
+//! A store with a kill switch at every durable point.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use kortyx::{
     protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp},
-    sqlite::SqliteStore,
     store::{
         AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed,
         ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
@@ -25,14 +27,14 @@ use crate::kill::{Kill, die, stand_still};
 /// What a worker tries every few milliseconds counts only when it changed something, and so only afterwards. Renewing a lease
 /// does not count: it changes nothing but a time.
 pub(crate) struct Switched {
-    store: SqliteStore,
+    store: Arc<dyn Store>,
     log: Log,
     kill: Kill,
     points: AtomicU64,
 }
 
 impl Switched {
-    pub(crate) fn new(store: SqliteStore, log: Log, kill: Kill) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, log: Log, kill: Kill) -> Self {
         Self { store, log, kill, points: AtomicU64::new(0) }
     }
 
