@@ -185,7 +185,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Reads `stamp.number.digest.rest`.
     pub(crate) fn of_stamped(member: String) -> Option<Self> {
-        Self::at(member, 30)
+        Self::at(member, 32)
     }
 
     /// Reads `digest.rest`.
@@ -225,11 +225,11 @@ mod tests {
     #[test]
     fn an_entry_of_an_index_names_its_session_and_its_run() {
         let digest = "0123456789abcdef0123456789abcdef";
-        let entry = Entry::of_stamped(format!("1767225600000000.000000000001.{digest}.4.run.1")).unwrap();
+        let entry = Entry::of_stamped(format!("001767225600000000.000000000001.{digest}.4.run.1")).unwrap();
         assert_eq!((entry.digest.as_str(), entry.run_id()), (digest, Some("run.1")));
         let entry = Entry::of_session(format!("{digest}.99")).unwrap();
         assert_eq!((entry.digest.as_str(), entry.rest.as_str()), (digest, "99"));
-        for member in ["", "x.y", "1767225600000000.000000000001.short.4.run"] {
+        for member in ["", "x.y", "001767225600000000.000000000001.short.4.run"] {
             assert!(Entry::of_stamped(member.to_owned()).is_none(), "{member}");
         }
     }

@@ -47,9 +47,11 @@ async fn b173_without_a_configured_store_a_gate_still_pauses_and_a_warning_says_
 
 #[tokio::test]
 async fn b173_a_store_that_is_named_and_cannot_be_used_is_an_error_at_the_start() {
-    for (variable, value) in
-        [("KORTYX_POSTGRES_URL", "postgres://u:hunter2@h/d"), ("REDIS_URL", "redis://h"), ("KORTYX_SQLITE_PATH", "")]
-    {
+    for (variable, value) in [
+        ("KORTYX_POSTGRES_URL", "mysql://u:hunter2@h/d"),
+        ("REDIS_URL", "http://u:hunter2@h"),
+        ("KORTYX_SQLITE_PATH", ""),
+    ] {
         let variables = move |name: &str| (name == variable).then(|| value.into());
         let refused = Agent::builder().from_variables(variables).build().await.unwrap_err();
         let source = std::error::Error::source(&refused).unwrap().to_string();

@@ -15,7 +15,7 @@ return once(function()
   while true do
     local members = redis.call('ZRANGE', name, from, '+', 'BYLEX', 'LIMIT', 0, q.limit + 1)
     for _, member in ipairs(members) do
-      local id = string.sub(member, 31)
+      local id = string.sub(member, 33)
       if is_wanted(id) then
         if #rows == q.limit then return { rows, last } end
         rows[#rows + 1] = { '@', 'q', id }

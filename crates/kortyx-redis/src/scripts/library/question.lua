@@ -15,7 +15,7 @@ end
 
 -- A question's name in indexes.
 local function question_member(it)
-  return string.sub(it.m, 1, 30) .. digest .. '.' .. it.id
+  return string.sub(it.m, 1, 32) .. digest .. '.' .. it.id
 end
 
 -- Adds a question to the indexes, or takes it out.
@@ -85,7 +85,7 @@ end
 -- Ids of the run's pending questions, oldest first.
 local function pending_ids(run_id)
   local ids = {}
-  for i, member in ipairs(redis.call('ZRANGE', key('o', run_id), 0, -1)) do ids[i] = string.sub(member, 31) end
+  for i, member in ipairs(redis.call('ZRANGE', key('o', run_id), 0, -1)) do ids[i] = string.sub(member, 33) end
   return ids
 end
 

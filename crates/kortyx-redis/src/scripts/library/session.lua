@@ -22,9 +22,9 @@ local function next_seq()
   return redis.call('HINCRBY', KEYS[1], 'seq', 1)
 end
 
--- A place in order: sorts by time, then by number. 30 characters.
+-- A place in order: sorts by time, then by number. 32 characters, to the end of the calendar.
 local function stamp(seq)
-  return string.format('%016.0f.%012.0f.', now_us, seq)
+  return string.format('%018.0f.%012.0f.', now_us, seq)
 end
 
 -- Notes that the session changed: one without a run that may go on has a time to live.
