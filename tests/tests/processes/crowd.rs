@@ -58,7 +58,8 @@ async fn all_die() {
         assert!(racers.end().await.into_iter().all(|ended| ended == Ended::Killed));
 
         let left = open_questions(&agent, &run_id).await.len();
-        assert!((1..=QUESTIONS - PROCESSES).contains(&left), "{left} questions are open");
+        // What a process had sent when it died may be accepted after its death.
+        assert!(left <= QUESTIONS - PROCESSES, "{left} questions are open");
         let (clerk, log) = (world.clerk().await, world.log());
         let mut server = world.start(world.driver(1).args(&["serve"]));
         tokio::select! {
