@@ -61,7 +61,7 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
     let output = xtask(Path::new("."), &["test-matrix", "--list"])?;
     let lanes: Vec<_> = text(&output).lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
 
-    assert_eq!(lanes, ["lint", "docs", "layers", "features", "unit", "memory", "sqlite"]);
+    assert_eq!(lanes, ["lint", "docs", "layers", "features", "unit", "memory", "sqlite", "postgres", "postgres-pgbouncer"]);
     Ok(())
 }
 

@@ -118,6 +118,27 @@ pub(super) const LANES: &[Lane] = &[
             Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "sqlite")] },
         ],
     },
+    Lane {
+        name: "postgres",
+        about: "the store on a Postgres, and the workspace's tests on it",
+        needs: &[Server::Postgres, Server::PgBouncer],
+        steps: &[
+            Step::Tests { packages: Packages::Named(&["kortyx-postgres"]), env: &[] },
+            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "postgres")] },
+        ],
+    },
+    Lane {
+        name: "postgres-pgbouncer",
+        about: "the store on a Postgres behind PgBouncer, and the workspace's tests on it",
+        needs: &[Server::Postgres, Server::PgBouncer],
+        steps: &[
+            Step::Tests { packages: Packages::Named(&["kortyx-postgres"]), env: &[] },
+            Step::Tests {
+                packages: Packages::Named(&["kortyx-tests"]),
+                env: &[("KORTYX_TEST_STORE", "postgres-pgbouncer")],
+            },
+        ],
+    },
 ];
 
 impl Lane {
