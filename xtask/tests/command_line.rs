@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -26,9 +27,13 @@ fn three() {}
 
 /// A workspace with the packages of the memory lane, one test target each.
 fn workspace(memory: &str, tests: &str) -> Result<TempDir, Box<dyn Error>> {
+    workspace_of(&[("kortyx-memory", memory), ("kortyx-tests", tests)])
+}
+
+fn workspace_of(packages: &[(&str, &str)]) -> Result<TempDir, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     fs::write(folder.path().join("Cargo.toml"), "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n")?;
-    for (name, suite) in [("kortyx-memory", memory), ("kortyx-tests", tests)] {
+    for (name, suite) in packages {
         let package = folder.path().join("crates").join(name);
         fs::create_dir_all(package.join("src"))?;
         fs::create_dir_all(package.join("tests"))?;
@@ -61,7 +66,31 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
     let output = xtask(Path::new("."), &["test-matrix", "--list"])?;
     let lanes: Vec<_> = text(&output).lines().filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect();
 
-    assert_eq!(lanes, ["lint", "docs", "layers", "features", "unit", "memory", "sqlite", "postgres", "postgres-pgbouncer"]);
+    assert_eq!(
+        lanes,
+        [
+            "lint",
+            "docs",
+            "layers",
+            "features",
+            "unit",
+            "memory",
+            "sqlite",
+            "redis",
+            "redis-cluster",
+            "postgres",
+            "postgres-pgbouncer"
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn a_lane_that_needs_a_server_is_listed_with_it() -> Outcome {
+    let text = text(&xtask(Path::new("."), &["test-matrix", "--list"])?);
+    let redis = text.lines().find(|line| line.starts_with("redis "));
+
+    assert!(redis.is_some_and(|line| line.ends_with("; needs redis (KORTYX_TEST_REDIS_URL)")), "{text}");
     Ok(())
 }
 
@@ -174,4 +203,78 @@ fn slow_an_interrupted_run_ends_with_the_counts_and_leaves_no_test_program() -> 
     let id = fs::read_to_string(ready)?;
     assert!(!Command::new("kill").args(["-0", &id]).status()?.success(), "the test program still runs");
     Ok(())
+}
+
+/// A test that is content with the URL that its lane should give it, and with no other.
+const FINDS_REDIS: &str = "#[test] fn redis() {
+    let url = std::env::var(\"KORTYX_TEST_REDIS_URL\").unwrap();
+    let (_, address) = url.rsplit_once('@').unwrap();
+    assert!(std::net::TcpStream::connect(address).is_ok());
+    assert!(std::env::var_os(\"KORTYX_TEST_POSTGRES_URL\").is_none());
+}";
+
+#[test]
+fn slow_a_lane_finds_its_server_and_the_others_do_not() -> Outcome {
+    if which::which("redis-server").is_err() {
+        return Ok(());
+    }
+    let memory = "#[test] fn none() { assert!(std::env::var_os(\"KORTYX_TEST_REDIS_URL\").is_none()); }";
+    let tests = "#[test] fn runs() {}";
+    let folder = workspace_of(&[("kortyx-memory", memory), ("kortyx-redis", FINDS_REDIS), ("kortyx-tests", tests)])?;
+    let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "redis", "--lane", "memory"]);
+    run.env_remove("KORTYX_TEST_REDIS_URL").env("KORTYX_TEST_POSTGRES_URL", "postgres://not-for-this-lane");
+
+    let output = run.env("TMPDIR", folder.path()).output()?;
+
+    let text = text(&output);
+    assert!(text.contains("redis runs"), "{text}");
+    assert_eq!(text.lines().last(), Some("4 passed, 0 failed, 0 skipped"), "{text}");
+    assert!(!left(folder.path())?, "the server's folder is left");
+    Ok(())
+}
+
+#[test]
+fn slow_a_lane_without_its_server_fails_and_keeps_no_other_from_running() -> Outcome {
+    let folder = workspace_of(&[("kortyx-memory", SUITE), ("kortyx-redis", SUITE), ("kortyx-tests", SUITE)])?;
+    let broken = folder.path().join("redis-server");
+    fs::write(&broken, "#!/bin/sh\necho the reason; exit 1\n")?;
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755))?;
+    fs::copy(&broken, folder.path().join("redis-cli"))?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(std::iter::once(folder.path().to_owned()).chain(std::env::split_paths(&path)))?;
+    let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "memory", "--lane", "redis"]);
+
+    let output = run.env_remove("KORTYX_TEST_REDIS_URL").env("PATH", path).output()?;
+
+    let text = text(&output);
+    assert!(text.contains("FAIL  redis ended (exit status: 1)") && text.contains("| the reason"), "{text}");
+    assert_eq!(text.lines().last(), Some("4 passed, 1 failed, 2 skipped"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn slow_a_server_that_dies_under_its_lane_fails_it() -> Outcome {
+    if which::which("redis-server").is_err() {
+        return Ok(());
+    }
+    let kills = "#[test] fn kills() {
+        let url = std::env::var(\"KORTYX_TEST_REDIS_URL\").unwrap();
+        std::process::Command::new(\"redis-cli\").args([\"-u\", &url, \"shutdown\"]).status().unwrap();
+    }";
+    let folder = workspace_of(&[("kortyx-redis", kills), ("kortyx-tests", "#[test] fn runs() {}")])?;
+    let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "redis"]);
+
+    let output = run.env_remove("KORTYX_TEST_REDIS_URL").env("TMPDIR", folder.path()).output()?;
+
+    let text = text(&output);
+    assert!(text.contains("FAIL  redis ended (exit status: 0); the end of its log:"), "{text}");
+    assert_eq!(text.lines().last(), Some("2 passed, 1 failed, 0 skipped"), "{text}");
+    assert!(!left(folder.path())?, "the server's folder is left");
+    Ok(())
+}
+
+/// Whether a server left its folder here.
+fn left(folder: &Path) -> Result<bool, Box<dyn Error>> {
+    let names: Result<Vec<_>, _> = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name())).collect();
+    Ok(names?.iter().any(|name| name.to_string_lossy().starts_with("kortyx-")))
 }

@@ -119,6 +119,27 @@ pub(super) const LANES: &[Lane] = &[
         ],
     },
     Lane {
+        name: "redis",
+        about: "the store on a Redis, and the workspace's tests on it",
+        needs: &[Server::Redis],
+        steps: &[
+            Step::Tests { packages: Packages::Named(&["kortyx-redis"]), env: &[] },
+            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "redis")] },
+        ],
+    },
+    Lane {
+        name: "redis-cluster",
+        about: "the store on a Redis Cluster, and the workspace's tests on it",
+        needs: &[Server::RedisCluster],
+        steps: &[
+            Step::Tests { packages: Packages::Named(&["kortyx-redis"]), env: &[] },
+            Step::Tests {
+                packages: Packages::Named(&["kortyx-tests"]),
+                env: &[("KORTYX_TEST_STORE", "redis-cluster")],
+            },
+        ],
+    },
+    Lane {
         name: "postgres",
         about: "the store on a Postgres, and the workspace's tests on it",
         needs: &[Server::Postgres, Server::PgBouncer],
