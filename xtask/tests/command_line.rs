@@ -88,9 +88,10 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
 #[test]
 fn a_lane_that_needs_a_server_is_listed_with_it() -> Outcome {
     let text = text(&xtask(Path::new("."), &["test-matrix", "--list"])?);
-    let redis = text.lines().find(|line| line.starts_with("redis "));
+    let lane = text.lines().find(|line| line.starts_with("redis-cluster "));
 
-    assert!(redis.is_some_and(|line| line.ends_with("; needs redis (KORTYX_TEST_REDIS_URL)")), "{text}");
+    let needs = "; needs redis-cluster (KORTYX_TEST_REDIS_CLUSTER_URL)";
+    assert!(lane.is_some_and(|line| line.ends_with(needs)), "{text}");
     Ok(())
 }
 

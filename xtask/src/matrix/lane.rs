@@ -120,8 +120,8 @@ pub(super) const LANES: &[Lane] = &[
     },
     Lane {
         name: "redis",
-        about: "the store on a Redis, and the workspace's tests on it",
-        needs: &[Server::Redis],
+        about: "the store on a Redis and on a Redis Cluster, and the workspace's tests on a Redis",
+        needs: &[Server::Redis, Server::RedisCluster],
         steps: &[
             Step::Tests { packages: Packages::Named(&["kortyx-redis"]), env: &[] },
             Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "redis")] },
@@ -129,19 +129,16 @@ pub(super) const LANES: &[Lane] = &[
     },
     Lane {
         name: "redis-cluster",
-        about: "the store on a Redis Cluster, and the workspace's tests on it",
+        about: "the workspace's tests on a Redis Cluster",
         needs: &[Server::RedisCluster],
-        steps: &[
-            Step::Tests { packages: Packages::Named(&["kortyx-redis"]), env: &[] },
-            Step::Tests {
-                packages: Packages::Named(&["kortyx-tests"]),
-                env: &[("KORTYX_TEST_STORE", "redis-cluster")],
-            },
-        ],
+        steps: &[Step::Tests {
+            packages: Packages::Named(&["kortyx-tests"]),
+            env: &[("KORTYX_TEST_STORE", "redis-cluster")],
+        }],
     },
     Lane {
         name: "postgres",
-        about: "the store on a Postgres, and the workspace's tests on it",
+        about: "the store on a Postgres and behind PgBouncer, and the workspace's tests on a Postgres",
         needs: &[Server::Postgres, Server::PgBouncer],
         steps: &[
             Step::Tests { packages: Packages::Named(&["kortyx-postgres"]), env: &[] },
@@ -150,15 +147,12 @@ pub(super) const LANES: &[Lane] = &[
     },
     Lane {
         name: "postgres-pgbouncer",
-        about: "the store on a Postgres behind PgBouncer, and the workspace's tests on it",
+        about: "the workspace's tests on a Postgres behind PgBouncer",
         needs: &[Server::Postgres, Server::PgBouncer],
-        steps: &[
-            Step::Tests { packages: Packages::Named(&["kortyx-postgres"]), env: &[] },
-            Step::Tests {
-                packages: Packages::Named(&["kortyx-tests"]),
-                env: &[("KORTYX_TEST_STORE", "postgres-pgbouncer")],
-            },
-        ],
+        steps: &[Step::Tests {
+            packages: Packages::Named(&["kortyx-tests"]),
+            env: &[("KORTYX_TEST_STORE", "postgres-pgbouncer")],
+        }],
     },
 ];
 
