@@ -30,7 +30,7 @@ impl Request {
         let body = literal(&self.body.to_string());
         let (statement, places) = match &self.transition {
             Some(id) => {
-                let payloads = self.payloads.iter().map(|payload| format!("'\\x{}'::bytea", hex(payload)));
+                let payloads = self.payloads.iter().map(|payload| format!("E'\\\\x{}'::bytea", hex(payload)));
                 let payloads = format!("ARRAY[{}]::bytea[]", payloads.collect::<Vec<_>>().join(","));
                 let places = vec![literal(self.operation), literal(id), body, payloads];
                 (include_str!("queries/transit_inline.sql"), places)
@@ -258,7 +258,7 @@ mod tests {
         let body = json!({"ask": "it's \\ $1 $2 '; --"});
         let payloads = vec![Bytes::from_static(b"\x00'"), Bytes::from_static(b"")];
         let request = Request { operation: "open", transition: Some("1f".to_owned()), body, payloads };
-        let expected = r#"SELECT tag, data, p1, p2, p3 FROM "kortyx".quiet_v1(E'open', E'1f'::text::uuid, E'{"ask":"it''s \\\\ $1 $2 ''; --"}'::text::jsonb, ARRAY['\x0027'::bytea,'\x'::bytea]::bytea[])"#;
+        let expected = r#"SELECT tag, data, p1, p2, p3 FROM "kortyx".quiet_v1(E'open', E'1f'::text::uuid, E'{"ask":"it''s \\\\ $1 $2 ''; --"}'::text::jsonb, ARRAY[E'\\x0027'::bytea,E'\\x'::bytea]::bytea[])"#;
         assert_eq!(request.inline(&config).trim(), expected);
     }
 
