@@ -3,6 +3,8 @@
 #![doc = include_str!("../README.md")]
 
 mod codec;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod envelope;
 mod keyring;
 mod opened;

@@ -1,37 +1,29 @@
 //! The storage port's conformance suite, under the codec.
 
-#![expect(clippy::unwrap_used, reason = "what fails in a test panics")]
-
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use kortyx_codec::{CodecStore, Envelope, Key, Keyring, PayloadCodec};
+use kortyx_codec::{Envelope, conformance::Coded};
 use kortyx_memory::MemoryStore;
 use kortyx_protocol::Timestamp;
-use kortyx_store::{ManualClock, Store, StoreError, conformance};
+use kortyx_store::{
+    ManualClock, Store, StoreError,
+    conformance::{Backend, run_all},
+};
 
-fn encrypting() -> Envelope {
-    Envelope::new().encrypt(Keyring::new("test", Key::new(&[7; 32])).unwrap())
-}
+/// Memory on a clock that stands still.
+struct Memory(Arc<ManualClock>);
 
-/// Memory under a codec.
-struct Coded {
-    clock: Arc<ManualClock>,
-    codec: Arc<dyn PayloadCodec>,
-}
-
-impl Coded {
-    fn new(codec: impl PayloadCodec) -> Self {
-        let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_767_225_600_000)));
-        Self { clock, codec: Arc::new(codec) }
+impl Memory {
+    fn new() -> Self {
+        Self(Arc::new(ManualClock::at(Timestamp::from_millis(1_767_225_600_000))))
     }
 }
 
 #[async_trait]
-impl conformance::Backend for Coded {
+impl Backend for Memory {
     async fn store(&self) -> Result<Arc<dyn Store>, StoreError> {
-        let inner = Arc::new(MemoryStore::builder().with_clock(self.clock.clone()).build());
-        Ok(Arc::new(CodecStore::over(inner, self.codec.clone())))
+        Ok(Arc::new(MemoryStore::builder().with_clock(self.0.clone()).build()))
     }
 
     async fn unprepared(&self, count: usize) -> Result<Vec<Arc<dyn Store>>, StoreError> {
@@ -43,7 +35,7 @@ impl conformance::Backend for Coded {
     }
 
     fn advance(&self, by: Duration) {
-        self.clock.advance(by);
+        self.0.advance(by);
     }
 
     async fn make_schema_newer(&self) -> bool {
@@ -53,14 +45,14 @@ impl conformance::Backend for Coded {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_encrypting_store_keeps_every_promise() {
-    let report = conformance::run_all(&Coded::new(encrypting().compress_above(64))).await;
+    let report = run_all(&Coded::encrypting(Memory::new())).await;
     println!("{report}");
     assert!(report.is_success(), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compressing_store_keeps_every_promise() {
-    let report = conformance::run_all(&Coded::new(Envelope::new().compress_above(0))).await;
+    let report = run_all(&Coded::new(Memory::new(), Envelope::new().compress_above(0))).await;
     println!("{report}");
     assert!(report.is_success(), "{report}");
 }

@@ -13,6 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use kortyx_codec::conformance::Coded;
 use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
 use kortyx_store::{Store, StoreError, conformance};
 use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
@@ -117,6 +118,13 @@ impl conformance::Backend for Schemas {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_keeps_every_promise() {
     let report = conformance::run_all(&Schemas::new(url(), false)).await;
+    println!("{report}");
+    assert!(report.is_success(), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_keeps_every_promise_under_a_codec() {
+    let report = conformance::run_all(&Coded::encrypting(Schemas::new(url(), false))).await;
     println!("{report}");
     assert!(report.is_success(), "{report}");
 }

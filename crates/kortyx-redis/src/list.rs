@@ -180,14 +180,14 @@ fn page(said: Reply) -> Reading<InterruptPage> {
     Ok(InterruptPage { interrupts, next: (!last.is_empty()).then(|| format!("{OF_SESSION}{last}")) })
 }
 
-/// The place that a cursor of this kind names: 16 digits, 12 digits, and an id, with dots between.
+/// The place that a cursor of this kind names: 18 digits, 12 digits, and an id, with dots between.
 fn read_cursor(cursor: &str, kind: &str) -> Result<String, StoreError> {
     let digits = |text: Option<&str>, count: usize| {
         text.is_some_and(|text| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let place = cursor.strip_prefix(kind).filter(|place| {
         let mut parts = place.splitn(3, '.');
-        digits(parts.next(), 16) && digits(parts.next(), 12) && parts.next().is_some_and(|id| !id.is_empty())
+        digits(parts.next(), 18) && digits(parts.next(), 12) && parts.next().is_some_and(|id| !id.is_empty())
     });
     let refused = || StoreError::new(StoreErrorKind::InvalidRequest, OPERATION, "the cursor is none that a page gave");
     place.map(str::to_owned).ok_or_else(refused)
@@ -199,9 +199,9 @@ mod tests {
 
     #[test]
     fn a_cursor_names_its_place_and_how_it_was_read() {
-        let place = "1767225600000000.000000000001.human-1";
+        let place = "001767225600000000.000000000001.human-1";
         assert_eq!(read_cursor(&format!("s.{place}"), OF_SESSION).unwrap(), place);
-        for cursor in ["", "s.", place, "s.1.2.x", "s.1767225600000000.000000000001.", &format!("x.{place}")] {
+        for cursor in ["", "s.", place, "s.1.2.x", "s.001767225600000000.000000000001.", &format!("x.{place}")] {
             assert!(read_cursor(cursor, OF_SESSION).is_err(), "{cursor}");
         }
     }

@@ -19,6 +19,7 @@ use fred::{
     interfaces::ClientLike,
     types::{Builder, ClusterHash, CustomCommand, Value, config::Config},
 };
+use kortyx_codec::conformance::Coded;
 use kortyx_redis::{RedisConfig, RedisStore};
 use kortyx_store::{Store, StoreError, conformance};
 use support::{Cluster, Server};
@@ -90,7 +91,7 @@ impl conformance::Backend for Prefixes {
     }
 }
 
-async fn passes(backend: &Prefixes) {
+async fn passes(backend: &dyn conformance::Backend) {
     let report = conformance::run_all(backend).await;
     assert!(report.is_success(), "{report}");
 }
@@ -108,6 +109,12 @@ async fn one_server_keeps_every_promise() {
 async fn one_server_that_is_used_slot_by_slot_keeps_every_promise() {
     let server = Server::start();
     passes(&Prefixes { by_slot: true, ..Prefixes::new(server.url()) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_server_under_a_codec_keeps_every_promise() {
+    let server = Server::start();
+    passes(&Coded::encrypting(Prefixes::new(server.url()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

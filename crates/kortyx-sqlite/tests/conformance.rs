@@ -9,6 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use kortyx_codec::conformance::Coded;
 use kortyx_protocol::Timestamp;
 use kortyx_sqlite::{SqliteConfig, SqliteStore};
 use kortyx_store::{ManualClock, Store, StoreError, conformance};
@@ -80,6 +81,13 @@ impl conformance::Backend for Files {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_keeps_every_promise() {
     let report = conformance::run_all(&Files::new()).await;
+    println!("{report}");
+    assert!(report.is_success(), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_keeps_every_promise_under_a_codec() {
+    let report = conformance::run_all(&Coded::encrypting(Files::new())).await;
     println!("{report}");
     assert!(report.is_success(), "{report}");
 }

@@ -88,7 +88,7 @@ async fn the_environment_sets_how_long_questions_live_unless_the_code_does() {
 
 #[tokio::test]
 async fn a_variable_that_cannot_be_used_fails_the_build() {
-    let lookup = |name: &str| (name == "KORTYX_POSTGRES_URL").then(|| "postgres://user:hunter2@host/db".into());
+    let lookup = |name: &str| (name == "KORTYX_POSTGRES_URL").then(|| "mysql://user:hunter2@host/db".into());
     let error = Agent::builder().from_variables(lookup).build().await.unwrap_err();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("`KORTYX_POSTGRES_URL`") && source.contains("`postgres`"), "{source}");
