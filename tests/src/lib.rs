@@ -13,6 +13,7 @@ mod heard;
 pub mod place;
 mod process;
 mod reading;
+pub mod redis_cli;
 mod shapes;
 mod world;
 

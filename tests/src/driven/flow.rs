@@ -1,28 +1,23 @@
 //! The workflows that the driver program runs: every kind of durable point is in them.
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use kortyx::{
-    InterruptContract, NodeContext, NodeError, NodeOutput, NodeResult, Text, Workflow,
-    protocol::{InterruptInput, InterruptKind, ResumeResponse},
+    InterruptContract, NodeContext, NodeOutput, NodeResult, Text, Workflow,
     runtime::workflow::{DefinitionError, END},
 };
+use kortyx_testkit::Log;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Event, Log};
-
-/// The session of every run.
-pub const SESSION: &str = "driven";
-
 /// The effects of one rich run, each of which happens once.
-pub const EFFECTS: [&str; 9] =
+pub(super) const EFFECTS: [&str; 9] =
     ["charge", "note-1", "note-2", "left", "right", "prepare", "apply-1", "apply-2", "archive"];
 
 /// The questions of one rich run, by their author's ids: an id as often as it is asked.
-pub const QUESTIONS: [&str; 6] = ["round", "round", "left", "right", "approve", "approve"];
+pub(super) const QUESTIONS: [&str; 6] = ["round", "round", "left", "right", "approve", "approve"];
 
 /// The workflows, with the log that their effects go to.
 pub struct Flows {
@@ -54,22 +49,6 @@ impl Flows {
     pub fn new(log: &Log) -> Result<Self, DefinitionError> {
         let child = child(log)?;
         Ok(Self { rich: rich(log, &child)?, asking: asking(log)?, crowd: crowd(log)?, child })
-    }
-}
-
-/// The answer to a question that carries this text.
-pub fn answer_to(question: &InterruptInput, text: &str) -> ResumeResponse {
-    match question.kind {
-        InterruptKind::Custom => ResumeResponse::value(json!({ "answer": text })),
-        _ => ResumeResponse::text(text),
-    }
-}
-
-/// Which of the test's runs this is, as its context says.
-pub fn number(context: &std::collections::BTreeMap<String, kortyx::store::Scalar>) -> i64 {
-    match context.get("number") {
-        Some(kortyx::store::Scalar::Int(number)) => *number,
-        _ => 0,
     }
 }
 
@@ -121,24 +100,24 @@ fn crowd(log: &Log) -> Result<Workflow, DefinitionError> {
 }
 
 async fn rounds(ctx: NodeContext, log: &Log) -> NodeResult {
-    effect(&ctx, log, "charge", "charge").await?;
+    log.effect(&ctx, "charge", "charge").await?;
     let mut answers = Vec::new();
     for round in 1..=2 {
         answers.push(ctx.interrupt("round", Text::new("What is next?")).await?);
-        effect(&ctx, log, "note", &format!("note-{round}")).await?;
+        log.effect(&ctx, "note", &format!("note-{round}")).await?;
     }
     Ok(NodeOutput::new().data("rounds", &answers))
 }
 
 async fn left(ctx: NodeContext, log: &Log) -> NodeResult {
     let answer = ctx.interrupt("left", Text::new("What does the left branch need?")).await?;
-    effect(&ctx, log, "left", "left").await?;
+    log.effect(&ctx, "left", "left").await?;
     Ok(NodeOutput::new().data("left", &answer))
 }
 
 async fn right(ctx: NodeContext, log: &Log) -> NodeResult {
     let reply = ctx.interrupt("right", RIGHT.ask(Side { side: "right".into() })).await?;
-    effect(&ctx, log, "right", "right").await?;
+    log.effect(&ctx, "right", "right").await?;
     Ok(NodeOutput::new().data("right", &reply.answer))
 }
 
@@ -148,12 +127,12 @@ async fn delegate(ctx: NodeContext, child: Workflow) -> NodeResult {
 }
 
 async fn archive(ctx: NodeContext, log: &Log) -> NodeResult {
-    effect(&ctx, log, "archive", "archive").await?;
+    log.effect(&ctx, "archive", "archive").await?;
     Ok(NodeOutput::new())
 }
 
 async fn prepare(ctx: NodeContext, log: &Log) -> NodeResult {
-    effect(&ctx, log, "prepare", "prepare").await?;
+    log.effect(&ctx, "prepare", "prepare").await?;
     Ok(NodeOutput::new())
 }
 
@@ -161,7 +140,7 @@ async fn approve(ctx: NodeContext, log: &Log) -> NodeResult {
     let kept = ctx.node_state("answers", Vec::<String>::new());
     let mut answers = kept.get()?;
     answers.push(ctx.interrupt("approve", Text::new("Does it suit you?")).await?);
-    effect(&ctx, log, "apply", &format!("apply-{}", answers.len())).await?;
+    log.effect(&ctx, "apply", &format!("apply-{}", answers.len())).await?;
     kept.set(&answers)?;
     let condition = if answers.len() < 2 { "again" } else { "done" };
     Ok(NodeOutput::new().data("answers", &answers).condition(condition))
@@ -172,7 +151,7 @@ async fn ask(ctx: NodeContext, log: &Log) -> NodeResult {
     let mut answers = Vec::new();
     for round in 0..times {
         answers.push(ctx.interrupt("ask", Text::new("Which one?")).await?);
-        effect(&ctx, log, "act", &format!("act-{round}")).await?;
+        log.effect(&ctx, "act", &format!("act-{round}")).await?;
     }
     Ok(NodeOutput::new().data("answers", &answers))
 }
@@ -181,16 +160,6 @@ async fn ask_all(ctx: NodeContext, log: &Log) -> NodeResult {
     let times: usize = ctx.input()?;
     let asks = (0..times).map(|_| ctx.interrupt("ask", Text::new("Which one?")));
     let answers = try_join_all(asks).await?;
-    effect(&ctx, log, "act", "act").await?;
+    log.effect(&ctx, "act", "act").await?;
     Ok(NodeOutput::new().data("answers", &answers))
-}
-
-/// Changes the outside world, once for each key.
-async fn effect(ctx: &NodeContext, log: &Log, id: &str, name: &str) -> Result<(), NodeError> {
-    let act = || {
-        let event = Event::Effect { run_id: ctx.run_id().clone(), name: name.into(), key: ctx.idempotency_key(id) };
-        let done: io::Result<()> = log.append(event);
-        async { done }
-    };
-    ctx.step(id, act).await
 }

@@ -1,10 +1,9 @@
-//! What the driver program and the tests that kill it have in common: the workflows, the log of what happened, and what they
-//! say to each other.
+//! What the processes drive that tests kill, stop and race: a subject for the harnesses of `kortyx-testkit`.
 
 mod flow;
-mod log;
-mod message;
+mod leftovers;
+mod subject;
+mod verdict;
 
-pub use flow::{EFFECTS, Flows, QUESTIONS, SESSION, answer_to, number};
-pub use log::{Event, Line, Log};
-pub use message::{Outcome, Race};
+pub use flow::Flows;
+pub use subject::{Driven, Flow};

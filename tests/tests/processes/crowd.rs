@@ -7,16 +7,14 @@ use kortyx::{
     protocol::{RequestId, ResumeHandle, ResumeResponse, RunId, json},
     store::{InterruptStatus, RunStatus},
 };
-use kortyx_tests::driven::Outcome;
+use kortyx_testkit::{Ended, Kill, Outcome, Racers, Task, World};
+use kortyx_tests::driven::Driven;
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::{
-    elsewhere,
-    racers::{Racers, begun, open_questions},
     trial,
-    verdict::verify_effects,
-    world::{Ended, World, scope, settled},
+    world::{AHEAD, begun, flows, open_questions, settled, verify_effects, world},
 };
 
 const PROCESSES: usize = 4;
@@ -33,15 +31,16 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// Nobody recovers runs here: whoever drives must see what the others accepted before it lets the run go.
 async fn all_used() {
     for _ in 0..ROUNDS {
-        let world = World::new();
-        let (agent, flows) = world.starter().await;
-        let run_id = begun(&agent, &flows.crowd, QUESTIONS).await;
+        let world = world();
+        let agent = world.starter().await.unwrap();
+        let run_id = begun(&agent, &flows(&world).crowd, QUESTIONS).await;
         let questions = open_questions(&agent, &run_id).await;
-        let mut racers = Racers::start(&world, PROCESSES, None).await;
-        let outcomes: Vec<_> = racers.give(dealt(&questions)).await.into_iter().flat_map(Option::unwrap).collect();
+        let mut racers = Racers::start(&world, PROCESSES, Kill::Never).await.unwrap();
+        let outcomes: Vec<_> =
+            racers.give(dealt(&questions)).await.unwrap().into_iter().flat_map(Option::unwrap).collect();
         let places: BTreeSet<_> = outcomes.iter().map(place).collect();
         assert_eq!(places, (1..).take(QUESTIONS).collect(), "{outcomes:?}");
-        assert!(racers.end().await.into_iter().all(|ended| ended == Ended::Well));
+        assert!(racers.end().await.unwrap().into_iter().all(|ended| ended == Ended::Well));
         verify(&world, &agent, &run_id, &questions).await;
     }
 }
@@ -49,31 +48,31 @@ async fn all_used() {
 /// Each process dies when its first answer is accepted, before it can say so or drive.
 async fn all_die() {
     for _ in 0..ROUNDS {
-        let world = World::new();
-        let (agent, flows) = world.starter().await;
-        let run_id = begun(&agent, &flows.crowd, QUESTIONS).await;
+        let world = world();
+        let agent = world.starter().await.unwrap();
+        let run_id = begun(&agent, &flows(&world).crowd, QUESTIONS).await;
         let questions = open_questions(&agent, &run_id).await;
-        let mut racers = Racers::start(&world, PROCESSES, Some("accepted")).await;
-        assert!(racers.give(dealt(&questions)).await.iter().all(Option::is_none), "a process survived");
-        assert!(racers.end().await.into_iter().all(|ended| ended == Ended::Killed));
+        let mut racers = Racers::start(&world, PROCESSES, Kill::Accepted).await.unwrap();
+        assert!(racers.give(dealt(&questions)).await.unwrap().iter().all(Option::is_none), "a process survived");
+        assert!(racers.end().await.unwrap().into_iter().all(|ended| ended == Ended::Killed));
 
         let left = open_questions(&agent, &run_id).await.len();
         // What a process had sent when it died may be accepted after its death.
         assert!(left <= QUESTIONS - PROCESSES, "{left} questions are open");
-        let (clerk, log) = (world.clerk().await, world.log());
-        let mut server = world.start(world.driver(1).args(&["serve"]));
+        let clerk = world.clerk().await.unwrap();
+        let mut server = world.member(Task::Serve).ahead(AHEAD).start().unwrap();
         tokio::select! {
-            () = elsewhere::answer_for_ever(&clerk, &log) => unreachable!("it goes on for ever"),
+            error = world.answer_for_ever(&clerk) => panic!("{error:?}"),
             () = ended(&agent, &run_id) => {}
         }
-        assert_eq!(server.end().await, Ended::Well);
+        assert_eq!(server.end().await.unwrap(), Ended::Well);
         verify(&world, &agent, &run_id, &questions).await;
     }
 }
 
 /// Every process gets its share of the questions, with an answer for each.
-fn dealt(questions: &[ResumeHandle]) -> Vec<Vec<(ResumeHandle, String)>> {
-    let answer = |handle: &ResumeHandle| (handle.clone(), format!("to {}", handle.request_id));
+fn dealt(questions: &[ResumeHandle]) -> Vec<Vec<(ResumeHandle, ResumeResponse)>> {
+    let answer = |handle: &ResumeHandle| (handle.clone(), ResumeResponse::text(format!("to {}", handle.request_id)));
     (0..PROCESSES).map(|nth| questions.iter().skip(nth).step_by(PROCESSES).map(answer).collect()).collect()
 }
 
@@ -92,14 +91,14 @@ async fn ended(agent: &Agent, run_id: &RunId) {
 
 /// The run has ended with the answers that storage holds, in the order of the questions.
 async fn verify(world: &World, agent: &Agent, run_id: &RunId, questions: &[ResumeHandle]) {
-    let run = agent.get_run(run_id, &scope()).await.unwrap().unwrap();
+    let run = agent.get_run(run_id, &Driven::scope()).await.unwrap().unwrap();
     assert_eq!(run.status, RunStatus::Completed);
     let mut answers = Vec::new();
     for question in questions {
         answers.push(answer_of(agent, &question.request_id).await);
     }
     assert_eq!(run.data.unwrap().to_value().unwrap(), json!({ "answers": answers }));
-    verify_effects(&world.lines(), run_id, &["act"]);
+    verify_effects(world, run_id, &["act".to_owned()]).await;
 }
 
 async fn answer_of(agent: &Agent, request_id: &RequestId) -> String {

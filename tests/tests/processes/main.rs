@@ -1,4 +1,4 @@
-//! Faults that only real processes meet: killed at every durable point, racing for one question, dying at random.
+//! Faults that only real processes meet: killed at every durable point, racing for one question, standing still.
 //!
 //! The processes share a store, by default an SQLite file. On the lane of the memory store, which no second process can open, these tests are
 //! ignored, and one says why.
@@ -7,15 +7,11 @@
 
 mod chain;
 mod crowd;
-mod elsewhere;
 mod memory;
 mod pause;
-mod pool;
 mod race;
-mod racers;
 mod stale;
 mod sweep;
-mod verdict;
 mod world;
 
 use std::{process::ExitCode, time::Duration};
@@ -28,15 +24,7 @@ const LIMIT: Duration = Duration::from_mins(5);
 
 fn main() -> ExitCode {
     let is_memory_lane = std::env::var("KORTYX_TEST_STORE").is_ok_and(|store| store == "memory");
-    let shared = [
-        sweep::trials(),
-        chain::trials(),
-        race::trials(),
-        crowd::trials(),
-        stale::trials(),
-        pool::trials(),
-        pause::trials(),
-    ];
+    let shared = [sweep::trials(), chain::trials(), race::trials(), crowd::trials(), stale::trials(), pause::trials()];
     let shared = shared.into_iter().flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
     let trials = memory::trials().into_iter().chain(shared).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

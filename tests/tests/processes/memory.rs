@@ -5,7 +5,8 @@ use kortyx::{
     memory::MemoryStore,
     protocol::{FailureCode, ResumeResponse},
 };
-use kortyx_tests::driven::{Flows, Log};
+use kortyx_testkit::Log;
+use kortyx_tests::driven::Flows;
 use libtest_mimic::Trial;
 use serde_json::json;
 

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use kortyx::{
-    Agent, ExecuteOptions,
-    protocol::{ExecutionResult, SessionId},
-};
-use kortyx_tests::driven::{Flows, SESSION};
+use kortyx::Agent;
+use kortyx_tests::driven::Flows;
 use libtest_mimic::Trial;
-use serde_json::json;
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::{trial, world::World};
+use crate::{
+    trial,
+    world::{begun, flows, world},
+};
 
 const RUNS: usize = 100;
 /// How long the number of tasks must stay the same.
@@ -22,8 +21,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 async fn paused_runs() {
-    let world = World::new();
-    let (agent, flows) = world.starter().await;
+    let world = world();
+    let (agent, flows) = (world.starter().await.unwrap(), flows(&world));
     // What the store opens when it is first used stays open.
     pause(&agent, &flows).await;
     let before = idle_tasks(&agent).await;
@@ -34,9 +33,7 @@ async fn paused_runs() {
 }
 
 async fn pause(agent: &Agent, flows: &Flows) {
-    let options = ExecuteOptions::new().session(SessionId::new(SESSION).unwrap());
-    let result = agent.execute(&flows.asking, json!(1), options).await.unwrap();
-    assert!(matches!(result, ExecutionResult::Suspended { .. }), "{result:?}");
+    begun(agent, &flows.asking, 1).await;
 }
 
 /// How many tasks there are once no run is under way and their number has come to rest.

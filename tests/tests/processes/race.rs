@@ -7,15 +7,14 @@ use kortyx::{
     protocol::{ResumeHandle, ResumeResponse, RunId, json},
     store::RunStatus,
 };
-use kortyx_tests::driven::Outcome;
+use kortyx_testkit::{Ended, Kill, Outcome, Racers, Task, World};
+use kortyx_tests::driven::Driven;
 use libtest_mimic::Trial;
 use serde_json::json;
 
 use crate::{
-    racers::{Racers, begun, open_questions},
     trial,
-    verdict::verify_effects,
-    world::{Ended, World, scope, settled},
+    world::{AHEAD, begun, flows, open_questions, settled, verify_effects, world},
 };
 
 const PROCESSES: usize = 4;
@@ -34,9 +33,9 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Races for one question after the other of one run.
 async fn race(rounds: usize, answer: fn(usize) -> String) {
-    let world = World::new();
+    let world = world();
     let (agent, run_id) = begin(&world, rounds).await;
-    let mut racers = Racers::start(&world, PROCESSES, None).await;
+    let mut racers = Racers::start(&world, PROCESSES, Kill::Never).await.unwrap();
     let mut winners = Vec::new();
     for _ in 0..rounds {
         let handle = open(&agent, &run_id).await;
@@ -44,16 +43,16 @@ async fn race(rounds: usize, answer: fn(usize) -> String) {
         let outcomes: Vec<_> = heard.into_iter().flat_map(Option::unwrap).collect();
         winners.push(judge(&outcomes, answer));
     }
-    assert!(racers.end().await.into_iter().all(|ended| ended == Ended::Well));
+    assert!(racers.end().await.unwrap().into_iter().all(|ended| ended == Ended::Well));
     verify(&world, &agent, &run_id, &winners).await;
 }
 
 /// The process whose answer is accepted dies before it can do or say anything; another one goes on.
 async fn killed_winners() {
     for _ in 0..3 {
-        let world = World::new();
+        let world = world();
         let (agent, run_id) = begin(&world, 1).await;
-        let mut racers = Racers::start(&world, PROCESSES, Some("accepted")).await;
+        let mut racers = Racers::start(&world, PROCESSES, Kill::Accepted).await.unwrap();
         let handle = open(&agent, &run_id).await;
         let outcomes = race_for(&mut racers, &handle, |nth| format!("{nth}")).await;
         let dead = outcomes.iter().position(Option::is_none).unwrap();
@@ -64,25 +63,25 @@ async fn killed_winners() {
                 "{outcomes:?}"
             );
         }
-        for (nth, ended) in racers.end().await.into_iter().enumerate() {
+        for (nth, ended) in racers.end().await.unwrap().into_iter().enumerate() {
             assert_eq!(ended, if nth == dead { Ended::Killed } else { Ended::Well });
         }
 
         let question = agent.store().interrupt(&handle.request_id).await.unwrap().unwrap();
         let accepted: ResumeResponse = json::from_slice(&question.answer.unwrap()).unwrap();
-        let ResumeResponse::Text { text } = accepted else { panic!("{accepted:?}") };
+        let text = text(&accepted);
         assert!(text_of_process(dead).contains(&text), "{text} is no answer of the process that died");
         assert_eq!(agent.store().run(&run_id).await.unwrap().unwrap().status, RunStatus::Running);
-        let mut other = world.start(world.driver(1).args(&["serve"]));
+        let mut other = world.member(Task::Serve).ahead(AHEAD).start().unwrap();
         settled(&agent, &run_id).await;
-        assert_eq!(other.end().await, Ended::Well);
+        assert_eq!(other.end().await.unwrap(), Ended::Well);
         verify(&world, &agent, &run_id, &[text]).await;
     }
 }
 
 async fn begin(world: &World, rounds: usize) -> (Agent, RunId) {
-    let (agent, flows) = world.starter().await;
-    let run_id = begun(&agent, &flows.asking, rounds).await;
+    let agent = world.starter().await.unwrap();
+    let run_id = begun(&agent, &flows(world).asking, rounds).await;
     (agent, run_id)
 }
 
@@ -100,8 +99,15 @@ async fn race_for(
     handle: &ResumeHandle,
     answer: impl Fn(usize) -> String,
 ) -> Vec<Option<Vec<Outcome>>> {
-    let of_process = |process: usize| (0..EACH).map(|nth| (handle.clone(), answer(process * EACH + nth))).collect();
-    racers.give((0..PROCESSES).map(of_process).collect()).await
+    let of_process = |process: usize| {
+        (0..EACH).map(|nth| (handle.clone(), ResumeResponse::text(answer(process * EACH + nth)))).collect()
+    };
+    racers.give((0..PROCESSES).map(of_process).collect()).await.unwrap()
+}
+
+fn text(answer: &ResumeResponse) -> String {
+    let ResumeResponse::Text { text } = answer else { panic!("{answer:?}") };
+    text.clone()
 }
 
 fn text_of_process(process: usize) -> Vec<String> {
@@ -126,10 +132,10 @@ fn judge(outcomes: &[Outcome], answer: impl Fn(usize) -> String) -> String {
     }
     let [winner] = firsts.as_slice() else { panic!("{} answers were accepted first", firsts.len()) };
     assert!(receipts.iter().all(|receipt| *receipt == receipts[0]), "receipts differ: {receipts:?}");
-    let equal = (0..ALL).filter(|nth| answer(*nth) == **winner).count();
+    let equal = (0..ALL).filter(|nth| ResumeResponse::text(answer(*nth)) == **winner).count();
     assert_eq!(receipts.len(), equal, "{counts:?}");
     assert_eq!(counts.into_iter().collect::<Vec<_>>(), conflicts(ALL - equal));
-    (*winner).clone()
+    text(winner)
 }
 
 fn conflicts(count: usize) -> Vec<(&'static str, usize)> {
@@ -138,9 +144,9 @@ fn conflicts(count: usize) -> Vec<(&'static str, usize)> {
 
 /// The run has ended with these answers, and each had its effect once.
 async fn verify(world: &World, agent: &Agent, run_id: &RunId, winners: &[String]) {
-    let run = agent.get_run(run_id, &scope()).await.unwrap().unwrap();
+    let run = agent.get_run(run_id, &Driven::scope()).await.unwrap().unwrap();
     assert_eq!(run.status, RunStatus::Completed);
     assert_eq!(run.data.unwrap().to_value().unwrap(), json!({ "answers": winners }));
     let acts: Vec<String> = (0..winners.len()).map(|round| format!("act-{round}")).collect();
-    verify_effects(&world.lines(), run_id, &acts.iter().map(String::as_str).collect::<Vec<_>>());
+    verify_effects(world, run_id, &acts).await;
 }

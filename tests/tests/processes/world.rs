@@ -1,195 +1,53 @@
 //! A place that processes share, the log of what they did, and the processes.
 
-use std::{
-    fs::{self, OpenOptions},
-    os::unix::process::ExitStatusExt as _,
-    path::PathBuf,
-    process::{ExitStatus, Stdio},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use kortyx::{
-    Agent,
-    protocol::{RunId, SessionId},
-    store::{RunRecord, RunStatus, Scope, Store},
+    Agent, Workflow,
+    protocol::{ExecutionResult, ResumeHandle, RunId},
+    store::{InterruptQuery, RunRecord, RunStatus},
 };
+use kortyx_testkit::{Ended, Evidence, Kill, Kit, Line, Task, World};
 use kortyx_tests::{
-    driven::{Flows, Line, Log, SESSION},
-    place::{Place, Time},
+    driven::{Driven, Flows},
+    place::Place,
 };
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
-    time::sleep,
-};
+use serde_json::json;
+use tokio::time::sleep;
 
-/// What a process gets from a kill.
-const SIGKILL: i32 = 9;
 /// How often to look whether something has happened.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// More than a lease lasts.
+pub(crate) const AHEAD: Duration = Duration::from_mins(1);
+
+/// The workflows on the store of the lane; in a file on the lane of memory.
+pub(crate) fn kit() -> Kit {
+    let subject = Driven::at(|directory| {
+        let file = || Place::Sqlite { path: directory.join("kortyx.db"), is_synced: true };
+        Place::fresh(directory, true).unwrap_or_else(file)
+    });
+    Kit::new(Arc::new(subject)).unwrap().program(env!("CARGO_BIN_EXE_driver"))
+}
+
 /// A place of its own for every test.
-pub(crate) struct World {
-    directory: TempDir,
-    place: Place,
+pub(crate) fn world() -> World {
+    kit().world().unwrap()
 }
 
-/// A process to be started.
-pub(crate) struct Start(Command);
-
-/// A process that was started.
-pub(crate) struct Process {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: Lines<BufReader<ChildStdout>>,
-    errors: PathBuf,
+/// Runs a process to its end. Its clock is ahead by so many minutes, so that it finds leases of those before it run out.
+pub(crate) async fn run(world: &World, task: Task, minutes_ahead: u32, kill: Kill) -> Ended {
+    world.member(task).ahead(AHEAD * minutes_ahead).kill(kill).run().await.unwrap()
 }
 
-/// How a process ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Well,
-    Killed,
-}
-
-impl World {
-    pub(crate) fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let file = || Place::Sqlite { path: directory.path().join("kortyx.db"), is_synced: true };
-        Self { place: Place::fresh(directory.path(), true).unwrap_or_else(file), directory }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    pub(crate) fn log(&self) -> Log {
-        Log::at(self.path("log"))
-    }
-
-    pub(crate) fn lines(&self) -> Vec<Line> {
-        self.log().read().unwrap()
-    }
-
-    /// The store as this process opens it.
-    pub(crate) async fn store(&self) -> Arc<dyn Store> {
-        self.place.open(&Time::ahead(Duration::ZERO)).await.unwrap()
-    }
-
-    /// An agent of this process that takes answers and drives nothing.
-    pub(crate) async fn clerk(&self) -> Agent {
-        Agent::builder().shared_store(self.store().await).accept_only().build().await.unwrap()
-    }
-
-    /// An agent of this process that begins runs and recovers none.
-    pub(crate) async fn starter(&self) -> (Agent, Flows) {
-        let flows = Flows::new(&self.log()).unwrap();
-        let builder = Agent::builder().workflow(&flows.asking).workflow(&flows.crowd).without_worker();
-        let agent = builder.shared_store(self.store().await).build().await.unwrap();
-        (agent, flows)
-    }
-
-    /// The driver program. Its clock is ahead by so many minutes, so that it finds leases of those before it run out.
-    pub(crate) fn driver(&self, minutes_ahead: u64) -> Start {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_driver"));
-        command.arg("--place").arg(serde_json::to_string(&self.place).unwrap()).arg("--log").arg(self.path("log"));
-        command.arg("--ahead").arg((minutes_ahead * 60).to_string());
-        command.env_remove("KORTYX_KILL_AT").kill_on_drop(true);
-        Start(command)
-    }
-
-    /// Starts a process.
-    pub(crate) fn start(&self, start: Start) -> Process {
-        let errors = self.path("errors");
-        let Start(mut command) = start;
-        let stderr = OpenOptions::new().append(true).create(true).open(&errors).unwrap();
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-        Process { stdin: child.stdin.take(), stdout, child, errors }
-    }
-
-    /// Runs a process to its end.
-    pub(crate) async fn run(&self, start: Start) -> Ended {
-        self.start(start).ended().await
-    }
-}
-
-impl Start {
-    pub(crate) fn args(mut self, args: &[&str]) -> Self {
-        self.0.args(args);
-        self
-    }
-
-    /// How long its leases last.
-    pub(crate) fn lease(self, lease: Duration) -> Self {
-        self.args(&["--lease", &lease.as_millis().to_string()])
-    }
-
-    /// When it kills itself.
-    pub(crate) fn kill_at(mut self, point: &str) -> Self {
-        self.0.env("KORTYX_KILL_AT", point);
-        self
-    }
-}
-
-impl Process {
-    /// Writes a line to it. It may be dead.
-    pub(crate) async fn say(&mut self, line: &str) {
-        let stdin = self.stdin.as_mut().unwrap();
-        drop(stdin.write_all(format!("{line}\n").as_bytes()).await);
-    }
-
-    /// The next line that it writes; `None` once it has ended.
-    pub(crate) async fn hear(&mut self) -> Option<String> {
-        self.stdout.next_line().await.unwrap()
-    }
-
-    /// Ends it as it ends by itself.
-    pub(crate) async fn end(&mut self) -> Ended {
-        self.stdin = None;
-        self.ended().await
-    }
-
-    /// Waits for its end.
-    pub(crate) async fn ended(&mut self) -> Ended {
-        let status = self.child.wait().await.unwrap();
-        self.judged(status)
-    }
-
-    /// Kills it, wherever it is.
-    pub(crate) async fn kill(&mut self) {
-        if let Some(status) = self.child.try_wait().unwrap() {
-            panic!("a process ended before it was killed: {status}\n{}", self.errors());
-        }
-        self.child.kill().await.unwrap();
-    }
-
-    /// Has it go on after it stopped itself.
-    pub(crate) fn go_on(&self, log: &Log) {
-        fs::write(log.signal(), "").unwrap();
-        let pid = i32::try_from(self.child.id().unwrap()).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::CONT).unwrap();
-    }
-
-    fn judged(&self, status: ExitStatus) -> Ended {
-        match status {
-            status if status.success() => Ended::Well,
-            status if status.signal() == Some(SIGKILL) => Ended::Killed,
-            status => panic!("a process ended with {status}:\n{}", self.errors()),
-        }
-    }
-
-    fn errors(&self) -> String {
-        fs::read_to_string(&self.errors).unwrap_or_default()
-    }
-}
-
-/// The scope of everything that happens here.
-pub(crate) fn scope() -> Scope {
-    Scope::session(SessionId::new(SESSION).unwrap())
+/// What the processes of a world left behind: one run, which has ended well, and nothing that breaks a promise.
+pub(crate) async fn verified_one(world: &World) -> Vec<Line> {
+    let evidence = Evidence::of(world).await.unwrap();
+    assert_eq!(evidence.check_runs().await.unwrap(), 1);
+    evidence.check_announced().unwrap();
+    evidence.check_steps().unwrap();
+    evidence.check_repeats(0).unwrap();
+    evidence.lines().to_vec()
 }
 
 /// Waits until a run neither runs nor should.
@@ -201,4 +59,30 @@ pub(crate) async fn settled(agent: &Agent, run_id: &RunId) -> RunRecord {
         }
         sleep(LOOK).await;
     }
+}
+
+/// The workflows of a world, as its processes have them.
+pub(crate) fn flows(world: &World) -> Flows {
+    Flows::new(world.log()).unwrap()
+}
+
+/// Begins a run of a workflow whose input says how often it asks, and waits until it has asked.
+pub(crate) async fn begun(agent: &Agent, workflow: &Workflow, questions: usize) -> RunId {
+    let result = agent.execute(workflow, json!(questions), Driven::options(0)).await.unwrap();
+    let ExecutionResult::Suspended { run_id, .. } = result else { panic!("{result:?}") };
+    run_id
+}
+
+/// What answers the open questions of a run, oldest first.
+pub(crate) async fn open_questions(agent: &Agent, run_id: &RunId) -> Vec<ResumeHandle> {
+    let query = InterruptQuery { run_id: Some(run_id.clone()), limit: 200, ..InterruptQuery::default() };
+    let page = agent.list_interrupts(query).await.unwrap();
+    page.interrupts.iter().map(|question| question.handle().clone()).collect()
+}
+
+/// Exactly these effects of the run happened, each under a key of its own.
+pub(crate) async fn verify_effects(world: &World, run_id: &RunId, wanted: &[String]) {
+    let evidence = Evidence::of(world).await.unwrap();
+    assert_eq!(evidence.check_effects(run_id).unwrap(), wanted.iter().cloned().collect());
+    evidence.check_steps().unwrap();
 }

@@ -41,6 +41,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "kortyx-redis", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: ORCHESTRATOR, reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE], ADAPTERS) },
     Layer { name: "kortyx", reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR], ADAPTERS) },
+    Layer { name: "kortyx-testkit", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR]) },
     Layer { name: "kortyx-tests", reach: Reach::Everything },
     Layer { name: "kortyx-bench", reach: Reach::Everything },
     Layer { name: "xtask", reach: Reach::Only(&[]) },

@@ -1,25 +1,20 @@
 //! The kill switch.
 
-use std::{
-    env::{self, VarError},
-    path::Path,
-    thread,
-    time::Duration,
-};
+use std::{path::Path, thread, time::Duration};
 
 use rustix::process::{Signal, getpid, kill_process};
+use serde::{Deserialize, Serialize};
 
-/// The variable that sets it.
-const VARIABLE: &str = "KORTYX_KILL_AT";
 /// How often a process that stood still looks whether it may go on.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// When the process kills itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kill {
+/// When a process kills itself. Durable points are counted from 1 for each process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Kill {
     /// Never.
+    #[default]
     Never,
-    /// When everything is ready for this durable point, counted from 1.
+    /// When everything is ready for this durable point.
     Before(u64),
     /// When this durable point is passed and nobody knows.
     After(u64),
@@ -27,28 +22,6 @@ pub(crate) enum Kill {
     Accepted,
     /// When everything is ready for this durable point; but it only stands still, and goes on when it is told to.
     Stop(u64),
-}
-
-impl Kill {
-    /// Reads `KORTYX_KILL_AT`.
-    pub(crate) fn from_env() -> Result<Self, String> {
-        match env::var(VARIABLE) {
-            Err(VarError::NotPresent) => Ok(Self::Never),
-            Ok(text) => Self::parse(&text)
-                .ok_or_else(|| format!("{VARIABLE} is `{text}`: use before:N, after:N, stop:N or accepted")),
-            Err(error) => Err(format!("{VARIABLE}: {error}")),
-        }
-    }
-
-    fn parse(text: &str) -> Option<Self> {
-        match text.split_once(':') {
-            Some(("before", point)) => point.parse().ok().map(Self::Before),
-            Some(("after", point)) => point.parse().ok().map(Self::After),
-            Some(("stop", point)) => point.parse().ok().map(Self::Stop),
-            None if text == "accepted" => Some(Self::Accepted),
-            _ => None,
-        }
-    }
 }
 
 /// Ends this process as `kill -9` does.

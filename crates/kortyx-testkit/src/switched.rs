@@ -9,18 +9,18 @@ use std::{
 };
 
 use async_trait::async_trait;
-use kortyx::{
-    protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp},
-    store::{
-        AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed,
-        ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
-        InterruptRecord, Lease, NewCheckpoint, NewRun, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
-        Rollback, RollbackOutcome, RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
-    },
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
+use kortyx_store::{
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
+    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
+    NewCheckpoint, NewRun, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
+    RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
-use kortyx_tests::driven::{Event, Log, number};
 
-use crate::kill::{Kill, die, stand_still};
+use crate::{
+    Event, Kill, Log,
+    kill::{die, stand_still},
+};
 
 /// A store that counts the durable points that this process passes.
 ///
@@ -66,12 +66,27 @@ impl Switched {
             self.tell([Event::Fired { point, transition: transition.into() }])?;
             stand_still(&self.log.signal());
         }
-        let outcome = work.await?;
+        let outcome = self.watched(transition, work).await?;
         self.tell(told(&outcome))?;
         if self.kill == Kill::After(point) {
             self.fire(point, transition).await?;
         }
         Ok(outcome)
+    }
+
+    /// Tells the log of a failure, unless it only says that the run is somebody else's now.
+    async fn watched<T>(
+        &self,
+        call: &str,
+        work: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let outcome = work.await;
+        if let Err(error) = &outcome
+            && !matches!(error.kind(), StoreErrorKind::LeaseLost | StoreErrorKind::Closed)
+        {
+            self.tell([Event::Failed { call: call.to_owned(), reason: error.to_string() }])?;
+        }
+        outcome
     }
 
     /// Passes a durable point if something changed.
@@ -95,7 +110,7 @@ impl Switched {
     }
 
     fn tell_new(&self, run: &NewRun) -> Result<(), StoreError> {
-        self.tell([Event::Began { run_id: run.run_id.clone(), number: number(&run.context) }])
+        self.tell([Event::Began { run_id: run.run_id.clone() }])
     }
 
     fn tell_ref(&self, run: &RunRef) -> Result<RunId, StoreError> {
@@ -117,7 +132,7 @@ impl Store for Switched {
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        self.store.now().await
+        self.watched("now", self.store.now()).await
     }
 
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError> {
@@ -127,8 +142,10 @@ impl Store for Switched {
 
     async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
         let run_id = request.lease.run_id.clone();
+        let entries = request.entries.clone();
         let told = |recorded: &Recorded| {
             let mut events = published(&recorded.published);
+            events.extend(self.log.recorded_in(&entries));
             events.push(Event::Stored { run_id });
             events
         };
@@ -170,7 +187,7 @@ impl Store for Switched {
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration, answers_seen: u64) -> Result<Renewed, StoreError> {
-        self.store.renew(lease, ttl, answers_seen).await
+        self.watched("renew", self.store.renew(lease, ttl, answers_seen)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
@@ -178,13 +195,13 @@ impl Store for Switched {
     }
 
     async fn claim_orphans(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let claimed = self.store.claim_orphans(request).await?;
+        let claimed = self.watched("claim orphans", self.store.claim_orphans(request)).await?;
         self.point_if("claim orphans", !claimed.is_empty()).await?;
         Ok(claimed)
     }
 
     async fn expire_due(&self, request: ExpireRequest) -> Result<ExpiredBatch, StoreError> {
-        let expired = self.store.expire_due(request).await?;
+        let expired = self.watched("expire due", self.store.expire_due(request)).await?;
         self.point_if("expire due", !expired.interrupts.is_empty()).await?;
         Ok(expired)
     }
@@ -194,15 +211,15 @@ impl Store for Switched {
     }
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.store.run(run_id).await
+        self.watched("run", self.store.run(run_id)).await
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {
-        self.store.interrupt(request_id).await
+        self.watched("interrupt", self.store.interrupt(request_id)).await
     }
 
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
-        self.store.list_interrupts(query).await
+        self.watched("list interrupts", self.store.list_interrupts(query)).await
     }
 
     async fn append_checkpoint(
@@ -214,15 +231,15 @@ impl Store for Switched {
     }
 
     async fn head(&self, session_id: &SessionId) -> Result<Option<CheckpointRecord>, StoreError> {
-        self.store.head(session_id).await
+        self.watched("head", self.store.head(session_id)).await
     }
 
     async fn list_checkpoints(&self, session_id: &SessionId) -> Result<Vec<CheckpointRecord>, StoreError> {
-        self.store.list_checkpoints(session_id).await
+        self.watched("list checkpoints", self.store.list_checkpoints(session_id)).await
     }
 
     async fn checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRecord>, StoreError> {
-        self.store.checkpoint(id).await
+        self.watched("checkpoint", self.store.checkpoint(id)).await
     }
 
     async fn rollback(&self, request: Rollback) -> Result<RollbackOutcome, StoreError> {
@@ -234,7 +251,7 @@ impl Store for Switched {
     }
 
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError> {
-        let pruned = self.store.prune(retention, limit).await?;
+        let pruned = self.watched("prune", self.store.prune(retention, limit)).await?;
         self.point_if("prune", pruned.runs + pruned.checkpoints + pruned.sessions > 0).await?;
         Ok(pruned)
     }

@@ -1,0 +1,119 @@
+//! The subject: the workflows of this folder on the store of the lane, or on another one.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use kortyx::{
+    Agent, AgentBuilder, ExecuteOptions, OrchestratorError,
+    protocol::{ExecutionResult, InterruptInput, InterruptKind, RawJson, ResumeResponse, SessionId},
+    store::{Scalar, Scope, Store},
+};
+use kortyx_testkit::{BoxError, EndedRun, Log, Subject};
+use serde_json::json;
+
+use super::{Flows, leftovers, verdict};
+use crate::place::{Place, Time};
+
+/// How many sessions the runs lie in, so that a Redis Cluster has them in different slots.
+const SESSIONS: u64 = 8;
+/// What every run's context holds.
+const MARK: (&str, &str) = ("suite", "driven");
+
+/// The workflows of this folder, and where their runs are stored.
+pub struct Driven {
+    flow: Flow,
+    place: Box<dyn Fn(&Path) -> Place + Send + Sync>,
+}
+
+/// Which workflow runs are begun of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Every kind of durable point.
+    Rich,
+    /// As many questions, one after the other, each with a step.
+    Asking(usize),
+}
+
+impl Driven {
+    /// Rich runs, each world in a place that this makes.
+    pub fn at(place: impl Fn(&Path) -> Place + Send + Sync + 'static) -> Self {
+        Self { flow: Flow::Rich, place: Box::new(place) }
+    }
+
+    /// Rich runs, wherever the harness says; and a file where nobody says.
+    pub fn anywhere() -> Self {
+        Self::at(|directory| Place::Sqlite { path: directory.join("kortyx.db"), is_synced: true })
+    }
+
+    /// Runs of another workflow.
+    #[must_use]
+    pub fn of(self, flow: Flow) -> Self {
+        Self { flow, ..self }
+    }
+
+    /// The options of a run: its session and the mark in its context.
+    pub fn options(number: u64) -> ExecuteOptions {
+        let session = SessionId::new(format!("driven-{}", number % SESSIONS));
+        let options = ExecuteOptions::new().context(MARK.0, MARK.1);
+        session.into_iter().fold(options, ExecuteOptions::session)
+    }
+
+    /// The scope of every run.
+    pub fn scope() -> Scope {
+        Scope::default().with(MARK.0, Scalar::Text(MARK.1.into()))
+    }
+
+    /// The answer to a question that carries this text.
+    pub fn answer_to(question: &InterruptInput, text: &str) -> ResumeResponse {
+        match question.kind {
+            InterruptKind::Custom => ResumeResponse::value(json!({ "answer": text })),
+            _ => ResumeResponse::text(text),
+        }
+    }
+}
+
+#[async_trait]
+impl Subject for Driven {
+    fn place(&self, directory: &Path) -> Result<String, BoxError> {
+        Ok(serde_json::to_string(&(self.place)(directory))?)
+    }
+
+    async fn open(&self, place: &str, ahead: Duration) -> Result<Arc<dyn Store>, BoxError> {
+        let place: Place = serde_json::from_str(place)?;
+        Ok(place.open(&Time::ahead(ahead)).await?)
+    }
+
+    fn agent(&self, builder: AgentBuilder, log: &Log) -> Result<AgentBuilder, BoxError> {
+        let flows = Flows::new(log)?;
+        Ok(builder.workflow(&flows.rich).workflow(&flows.child).workflow(&flows.asking).workflow(&flows.crowd))
+    }
+
+    async fn begin(&self, agent: &Agent, number: u64) -> Result<ExecutionResult, OrchestratorError> {
+        let (id, input) = match self.flow {
+            Flow::Rich => ("rich", json!({})),
+            Flow::Asking(times) => ("asking", json!(times)),
+        };
+        let input = RawJson::of(&input).map_err(|error| OrchestratorError::InvalidRequest(error.to_string()))?;
+        agent.execute_by_id(id, None, input, Self::options(number)).await
+    }
+
+    fn scope(&self) -> Scope {
+        Self::scope()
+    }
+
+    fn answer(&self, question: &InterruptInput, text: &str) -> ResumeResponse {
+        Self::answer_to(question, text)
+    }
+
+    fn verify(&self, run: &EndedRun) -> Result<(), String> {
+        match run.record.workflow.id.as_str() {
+            "rich" => verdict::rich(run),
+            "asking" => verdict::asking(run),
+            _ => Ok(()),
+        }
+    }
+
+    async fn leftovers(&self, place: &str) -> Result<Vec<String>, BoxError> {
+        leftovers::of(&serde_json::from_str(place)?).await
+    }
+}
