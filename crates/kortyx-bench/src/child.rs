@@ -7,7 +7,7 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{error::Error, measure::Measure, options::Options, row::Row};
+use crate::{allocation::COUNTED, error::Error, measure::Measure, options::Options, row::Row};
 
 /// What a child prints.
 #[derive(Deserialize)]
@@ -15,10 +15,14 @@ struct Printed {
     rows: Vec<Row>,
 }
 
-/// Makes a measure in a process of its own.
+/// Makes a measure in a process of its own, of the program that it needs.
 pub(crate) fn rows(measure: Measure, options: &Options) -> Result<Vec<Row>, Error> {
     let name = measure.name();
-    let program = env::current_exe().map_err(Error::io("find this program"))?;
+    let mut program = env::current_exe().map_err(Error::io("find this program"))?;
+    if measure.is_counted() {
+        program.set_file_name(COUNTED);
+        program.set_extension(env::consts::EXE_EXTENSION);
+    }
     let mut command = Command::new(program);
     command.args(["--only", name, "--in-process", "--json"]).stderr(Stdio::inherit());
     if options.quick {

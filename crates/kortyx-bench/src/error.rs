@@ -52,6 +52,9 @@ pub(crate) enum Error {
     /// `--only` names nothing.
     #[error("`--only {0}` names no measure; there are: {1}")]
     UnknownMeasure(String, String),
+    /// Memory is to be counted, and this program does not.
+    #[error("this program does not count what it allocates: `{0}` beside it does")]
+    Uncounted(&'static str),
     /// Something did not happen as it must, so that the number would mean nothing.
     #[error("{0}")]
     Unexpected(String),

@@ -15,6 +15,8 @@ use crate::{
 pub(crate) enum Measure {
     /// Cycles a second in memory, and what their parts cost.
     MemoryCycles,
+    /// How often a cycle in memory allocates.
+    MemoryAllocations,
     /// What a paused run keeps.
     MemoryPaused,
     /// What many cycles leave behind.
@@ -31,8 +33,9 @@ pub(crate) enum Measure {
 
 impl Measure {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::MemoryCycles,
+        Self::MemoryAllocations,
         Self::MemoryPaused,
         Self::MemoryGrowth,
         Self::MemoryListing,
@@ -45,6 +48,7 @@ impl Measure {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::MemoryCycles => "memory-cycles",
+            Self::MemoryAllocations => "memory-allocations",
             Self::MemoryPaused => "memory-paused",
             Self::MemoryGrowth => "memory-growth",
             Self::MemoryListing => "memory-listing",
@@ -57,15 +61,25 @@ impl Measure {
     /// What it measures.
     pub(crate) fn store(self) -> StoreKind {
         match self {
-            Self::MemoryCycles | Self::MemoryPaused | Self::MemoryGrowth | Self::MemoryListing => StoreKind::Memory,
+            Self::MemoryCycles
+            | Self::MemoryAllocations
+            | Self::MemoryPaused
+            | Self::MemoryGrowth
+            | Self::MemoryListing => StoreKind::Memory,
             Self::SqliteMany | Self::SqliteOne | Self::SqliteListing => StoreKind::Sqlite,
         }
+    }
+
+    /// Whether it needs the program that counts what it allocates.
+    pub(crate) fn is_counted(self) -> bool {
+        matches!(self, Self::MemoryAllocations | Self::MemoryPaused | Self::MemoryGrowth)
     }
 
     /// Makes it, in this process.
     pub(crate) fn run(self, options: &Options) -> Result<Vec<Row>, Error> {
         match self {
             Self::MemoryCycles => on_one_core()?.block_on(memory::cycles(options)),
+            Self::MemoryAllocations => on_one_core()?.block_on(memory::allocations(options)),
             Self::MemoryPaused => on_one_core()?.block_on(memory::paused(options)),
             Self::MemoryGrowth => on_one_core()?.block_on(memory::growth(options)),
             Self::MemoryListing => on_one_core()?.block_on(listing::memory(options)),

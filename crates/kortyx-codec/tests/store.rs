@@ -27,7 +27,7 @@ fn under(key: &str, place: &Arc<MemoryStore>) -> CodecStore<MemoryStore> {
 }
 
 fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".repeat(32) }
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() }
 }
 
 fn driver() -> Driver {

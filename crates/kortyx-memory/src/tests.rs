@@ -262,7 +262,7 @@ impl World {
 }
 
 fn pin(version: u64) -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: version.to_string(), fingerprint: "0a".to_owned() }
+    WorkflowPin { id: "review".into(), version: version.to_string().into(), fingerprint: "0a".into() }
 }
 
 fn driver() -> Driver {

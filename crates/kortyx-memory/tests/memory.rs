@@ -20,7 +20,7 @@ const SNAPSHOT: usize = 1024;
 const QUESTION: usize = 200;
 
 fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".repeat(32) }
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() }
 }
 
 fn driver() -> Driver {

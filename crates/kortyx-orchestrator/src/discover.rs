@@ -119,8 +119,8 @@ impl RunView {
         let mut view = Self {
             run_id: run.run_id,
             session_id: run.session_id,
-            workflow: run.workflow.id,
-            workflow_version: run.workflow.version,
+            workflow: run.workflow.id.to_string(),
+            workflow_version: run.workflow.version.to_string(),
             status: run.status,
             created_at: run.created_at,
             updated_at: run.updated_at,

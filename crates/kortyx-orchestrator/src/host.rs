@@ -1,6 +1,10 @@
 //! The clock, the randomness and the timer that runs are given.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    cell::RefCell,
+    mem,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use kortyx_protocol::Timestamp;
 use kortyx_runtime::{Host, IoFuture, RecordError};
@@ -26,11 +30,30 @@ impl Host for SystemHost {
     }
 }
 
-/// Bytes of the system's generator.
+/// How many bytes are asked of the system at once: a call into it takes longer than to fill these.
+const SUPPLY: usize = 1024;
+
+thread_local! {
+    /// Bytes of the system's generator that this thread has not used, and how many they are: the last ones of the supply.
+    static RANDOM: RefCell<(usize, Box<[u8; SUPPLY]>)> = RefCell::new((0, Box::new([0; SUPPLY])));
+}
+
+/// Bytes of the system's generator. None is given out twice, nor kept once it was.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], getrandom::Error> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes)
+    const { assert!(N <= SUPPLY) };
+    RANDOM.with_borrow_mut(|(left, supply)| {
+        if *left < N {
+            *left = 0;
+            getrandom::fill(&mut **supply)?;
+            *left = SUPPLY;
+        }
+        let mut bytes = [0; N];
+        for (to, from) in bytes.iter_mut().zip(supply.iter_mut().skip(SUPPLY - *left)) {
+            *to = mem::take(from);
+        }
+        *left -= N;
+        Ok(bytes)
+    })
 }
 
 /// A duration between three quarters and five quarters of this one, so that processes do not poll in step.
@@ -42,6 +65,16 @@ pub(crate) fn jittered(duration: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_random_byte_is_given_out_twice() {
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..2_000 {
+            let (long, short): ([u8; 48], [u8; 16]) = (random().unwrap(), random().unwrap());
+            let parts = long.chunks_exact(16).chain([short.as_slice()]).map(<[u8]>::to_vec);
+            assert!(parts.into_iter().all(|part| part.iter().any(|byte| *byte != 0) && seen.insert(part)));
+        }
+    }
 
     #[test]
     fn jitter_stays_within_a_quarter() {

@@ -92,7 +92,7 @@ impl Inner {
                 StoredOutcome::state(status, run.outcome.as_deref(), run.reason).map_err(OrchestratorError::Corrupt)?
             }
         };
-        let workflow = run.workflow.id.as_str().into();
+        let workflow = run.workflow.id;
         Ok(Some(Stand { run_id: run.run_id, session_id: run.session_id, workflow, state }))
     }
 

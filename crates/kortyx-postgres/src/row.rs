@@ -71,9 +71,9 @@ pub(crate) fn run(row: &mut Row) -> Reading<RunRecord> {
         run_id: data.run_id,
         session_id: data.session_id,
         workflow: WorkflowPin {
-            id: decode(data.workflow_id),
-            version: decode(data.workflow_version),
-            fingerprint: decode(data.fingerprint),
+            id: decode(data.workflow_id).into(),
+            version: decode(data.workflow_version).into(),
+            fingerprint: decode(data.fingerprint).into(),
         },
         context: context(data.context)?,
     };

@@ -103,7 +103,11 @@ pub(crate) fn run(reply: Reply) -> Reading<RunRecord> {
     let new = NewRun {
         run_id: row.parsed("id", |text| RunId::new(text).ok())?,
         session_id: row.parsed("session", |text| SessionId::new(text).ok())?,
-        workflow: WorkflowPin { id: row.text("wid")?, version: row.text("wver")?, fingerprint: row.text("wfp")? },
+        workflow: WorkflowPin {
+            id: row.text("wid")?.into(),
+            version: row.text("wver")?.into(),
+            fingerprint: row.text("wfp")?.into(),
+        },
         context: row.context()?,
     };
     let mut record = RunRecord::new(new, row.time("created")?);

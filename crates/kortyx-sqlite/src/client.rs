@@ -157,6 +157,12 @@ impl From<&String> for Value {
     }
 }
 
+impl From<&Arc<str>> for Value {
+    fn from(value: &Arc<str>) -> Self {
+        Self::Text(value.clone())
+    }
+}
+
 impl From<&Bytes> for Value {
     fn from(value: &Bytes) -> Self {
         Self::Blob(value.clone())

@@ -89,9 +89,9 @@ pub(crate) fn checkpoint_id(row: &SqliteRow) -> Reading<CheckpointId> {
 /// A row of `runs`.
 pub(crate) fn run(row: &SqliteRow) -> Reading<RunRecord> {
     let workflow = WorkflowPin {
-        id: text(row, "workflow_id")?,
-        version: text(row, "workflow_version")?,
-        fingerprint: text(row, "fingerprint")?,
+        id: text(row, "workflow_id")?.into(),
+        version: text(row, "workflow_version")?.into(),
+        fingerprint: text(row, "fingerprint")?.into(),
     };
     let new = NewRun { run_id: run_id(row)?, session_id: session_id(row)?, workflow, context: context(row)? };
     let mut record = RunRecord::new(new, time(row, "created_at")?);

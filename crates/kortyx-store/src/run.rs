@@ -1,6 +1,6 @@
 //! Runs, their leases and what a driver receives when it is granted one.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use kortyx_protocol::{RunId, SessionId, Timestamp};
@@ -11,11 +11,11 @@ use crate::{AnswerRecord, Scalar};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WorkflowPin {
     /// The workflow's id.
-    pub id: String,
+    pub id: Arc<str>,
     /// The workflow's version, as its author declared it.
-    pub version: String,
+    pub version: Arc<str>,
     /// Lower-case hex of the definition's fingerprint (nodes, edges, conditions).
-    pub fingerprint: String,
+    pub fingerprint: Arc<str>,
 }
 
 /// Where a run stands. No terminal status ever changes.

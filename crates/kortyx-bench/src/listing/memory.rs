@@ -28,7 +28,7 @@ pub(super) async fn filled(count: u64) -> Result<Filled, Error> {
 
 fn request(number: u64) -> Result<Suspend, Error> {
     let Ids { run_id, request_id, token, .. } = Ids::of(number);
-    let workflow = WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32) };
+    let workflow = WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() };
     let session_id = SessionId::new(population::session(number))?;
     let run = NewRun { run_id, session_id, workflow: workflow.clone(), context: population::context(number) };
     let asked = NewInterrupt {

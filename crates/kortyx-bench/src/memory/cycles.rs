@@ -30,7 +30,6 @@ struct Samples {
     returning: Times,
     engine: Vec<f64>,
     store: Vec<f64>,
-    allocations: Vec<f64>,
 }
 
 /// Microseconds of a cycle.
@@ -48,14 +47,25 @@ pub(crate) async fn cycles(options: &Options) -> Result<Vec<Row>, Error> {
     let mut taken = Samples::default();
     // The first one only warms up.
     for _ in 0..=samples {
-        let allocated = allocation::count();
         taken.whole.take(Workload::over(empty()).await?, count).await?;
-        taken.allocations.push(float_of(allocation::count() - allocated) / float(count));
         taken.engine.push(engine.micros(count).await?);
         taken.store.push(store.micros(count).await?);
         taken.returning.take(Workload::returning_over(empty()).await?, count).await?;
     }
     Ok(rows(&taken))
+}
+
+/// How often a cycle asks for memory.
+pub(crate) async fn allocations(options: &Options) -> Result<Vec<Row>, Error> {
+    let count: u64 = options.size(20_000, 2_000);
+    let workload = Workload::over(empty()).await?;
+    workload.cycle().await?;
+    let before = allocation::count()?;
+    for _ in 0..count {
+        workload.cycle().await?;
+    }
+    let each = float_of(allocation::count()? - before) / float(count);
+    Ok(vec![Row::new("memory: allocations of a cycle", each, Unit::None)])
 }
 
 /// A store that keeps everything.
@@ -93,6 +103,5 @@ fn rows(taken: &Samples) -> Vec<Row> {
         Row::new("memory:   of it the engine alone", engine, Unit::Micros),
         Row::new("memory:   of it the store alone", store, Unit::Micros),
         Row::new("memory:   the rest: the agent and its tasks", whole - engine - store, Unit::Micros),
-        Row::new("memory: allocations of a cycle", middle(&taken.allocations), Unit::None),
     ]
 }

@@ -27,9 +27,9 @@ pub(crate) async fn growth(options: &Options) -> Result<Vec<Row>, Error> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let workload = Workload::over(store.clone()).await?;
     cycles(&workload, &*store, warm_up).await?;
-    let (bytes, resident) = (allocation::bytes_in_use(), process::resident_bytes()?);
+    let (bytes, resident) = (allocation::bytes_in_use()?, process::resident_bytes()?);
     cycles(&workload, &*store, count).await?;
-    let bytes = float_of(allocation::bytes_in_use()) - float_of(bytes);
+    let bytes = float_of(allocation::bytes_in_use()?) - float_of(bytes);
     let resident = float(process::resident_bytes()?) - float(resident);
     let named = |what: &str| format!("memory: {what} grown by {} cycles", plain(float(count)));
     Ok(vec![

@@ -7,7 +7,11 @@ mod paused;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use self::{cycles::cycles, growth::growth, paused::paused};
+pub(crate) use self::{
+    cycles::{allocations, cycles},
+    growth::growth,
+    paused::paused,
+};
 use crate::{number::float, process};
 
 /// A moment, by the clock and by the processor time of this thread.

@@ -25,13 +25,13 @@ pub(crate) async fn paused(options: &Options) -> Result<Vec<Row>, Error> {
     // Whatever is made once is there after the first.
     workload.cycle().await?;
     settle().await;
-    let (tasks, bytes, payload) = (alive_tasks(), allocation::bytes_in_use(), store.payload());
+    let (tasks, bytes, payload) = (alive_tasks(), allocation::bytes_in_use()?, store.payload());
     for _ in 0..count {
         workload.pause().await?;
     }
     settle().await;
     let payload = store.payload() - payload;
-    let kept = float_of(allocation::bytes_in_use()) - float_of(bytes);
+    let kept = float_of(allocation::bytes_in_use()?) - float_of(bytes);
     let tasks = float_of(alive_tasks()) - float_of(tasks);
     let each = |total: f64| total / float(count);
     Ok(vec![

@@ -87,6 +87,12 @@ impl From<&Bytes> for Value {
     }
 }
 
+impl From<&Arc<str>> for Value {
+    fn from(value: &Arc<str>) -> Self {
+        Self::Text(value.clone())
+    }
+}
+
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)

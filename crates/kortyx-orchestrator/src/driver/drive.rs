@@ -85,10 +85,7 @@ impl Drive {
 
     /// Notes the definition that the run is bound to, which a handoff changes.
     fn bind(&mut self, to: &DefinitionPin) {
-        let DefinitionPin { id, version, fingerprint } = to;
-        if self.pin.fingerprint != **fingerprint || self.pin.version != **version || self.pin.id != **id {
-            self.pin = pin(to);
-        }
+        self.pin = pin(to);
     }
 
     async fn suspend(&mut self, suspension: Suspension) -> Next {
@@ -166,7 +163,7 @@ impl Drive {
 impl Live {
     pub(super) fn stand(&self, pin: &WorkflowPin, state: State) -> Stand {
         let (run_id, session_id) = (self.run.run_id.clone(), self.run.session_id.clone());
-        Stand { run_id, session_id, workflow: pin.id.as_str().into(), state }
+        Stand { run_id, session_id, workflow: pin.id.clone(), state }
     }
 
     pub(super) async fn store_end(

@@ -74,5 +74,5 @@ fn deliver(answer: &AnswerRecord) -> Result<DeliveredAnswer, StoreError> {
 
 /// A definition's pin as storage keeps it.
 pub(crate) fn pin(pin: &DefinitionPin) -> WorkflowPin {
-    WorkflowPin { id: pin.id.to_string(), version: pin.version.to_string(), fingerprint: pin.fingerprint.to_string() }
+    WorkflowPin { id: pin.id.clone(), version: pin.version.clone(), fingerprint: pin.fingerprint.clone() }
 }

@@ -91,7 +91,7 @@ fn unique(kind: &str) -> String {
 }
 
 pub(crate) fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "0a1b".to_owned() }
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "0a1b".into() }
 }
 
 pub(crate) fn driver() -> Driver {

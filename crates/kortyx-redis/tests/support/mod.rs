@@ -229,7 +229,7 @@ pub(crate) fn unique(kind: &str) -> String {
 }
 
 pub(crate) fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".repeat(32) }
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() }
 }
 
 pub(crate) fn driver() -> Driver {

@@ -159,7 +159,7 @@ mod tests {
 
     /// A batch that stores a run with a snapshot of this size, as it is once it is committed.
     fn stored(name: &str, size: usize) -> (RunId, Leftover) {
-        let workflow = WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".to_owned() };
+        let workflow = WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".into() };
         let run = NewRun {
             run_id: RunId::new(name).unwrap(),
             session_id: SessionId::new("session").unwrap(),

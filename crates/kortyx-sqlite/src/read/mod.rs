@@ -101,7 +101,7 @@ fn stored(row: &SqliteRow) -> Reading<Stored> {
     let pin = match get::<Option<String>>(row, "pin_id")? {
         Some(id) => {
             let (version, fingerprint) = (row::text(row, "pin_version")?, row::text(row, "pin_fingerprint")?);
-            Some(WorkflowPin { id, version, fingerprint })
+            Some(WorkflowPin { id: id.into(), version: version.into(), fingerprint: fingerprint.into() })
         }
         None => None,
     };

@@ -33,7 +33,7 @@ impl Chain {
 
 /// The definition in force at the end of a [`Chain`].
 pub(super) fn later_pin() -> WorkflowPin {
-    WorkflowPin { version: "2".to_owned(), fingerprint: "3d4e5f".to_owned(), ..pin() }
+    WorkflowPin { version: "2".into(), fingerprint: "3d4e5f".into(), ..pin() }
 }
 
 pub(super) async fn chain(w: &World<'_>) -> Chain {

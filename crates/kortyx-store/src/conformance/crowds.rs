@@ -53,7 +53,7 @@ async fn three_hundred_questions_are_published_answered_and_withdrawn_together(w
 async fn a_worker_may_know_five_hundred_definitions(w: &World<'_>) {
     let lease = w.driven().await;
     w.store.release(&lease).await.unwrap();
-    let others = (0..500).map(|i| WorkflowPin { version: format!("other {i}"), ..pin() });
+    let others = (0..500).map(|i| WorkflowPin { version: format!("other {i}").into(), ..pin() });
     let unknown = ClaimRequest { workflows: others.clone().collect(), ..claim_request() };
     assert!(w.store.claim_orphans(unknown).await.unwrap().is_empty());
     let known = ClaimRequest { workflows: others.chain([pin()]).collect(), ..claim_request() };

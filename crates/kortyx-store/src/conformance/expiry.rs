@@ -112,7 +112,7 @@ async fn a_default_applies_and_its_run_is_handed_out(w: &World<'_>) {
 }
 
 async fn a_default_is_left_to_workers_that_have_the_code(w: &World<'_>) {
-    let other = WorkflowPin { fingerprint: "ffff".to_owned(), ..pin() };
+    let other = WorkflowPin { fingerprint: "ffff".into(), ..pin() };
     let run = NewRun { workflow: other.clone(), ..w.new_run() };
     let request = Suspend {
         workflow: other.clone(),

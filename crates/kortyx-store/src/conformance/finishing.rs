@@ -31,7 +31,7 @@ async fn a_finished_run_keeps_its_outcome_and_its_definition(w: &World<'_>) {
     ] {
         let lease = w.driven().await;
         w.advance(MARGIN);
-        let workflow = WorkflowPin { version: "2".to_owned(), ..pin() };
+        let workflow = WorkflowPin { version: "2".into(), ..pin() };
         let reason = Some("on request".to_owned());
         let request = Finish { workflow: workflow.clone(), reason, ..finish(RunRef::Held(lease.clone()), status) };
 

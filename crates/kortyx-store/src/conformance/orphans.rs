@@ -54,7 +54,7 @@ async fn b089_runs_that_wait_or_ended_or_are_driven_are_no_orphans(w: &World<'_>
 
 async fn orphans_come_oldest_first_and_no_more_than_asked_for(w: &World<'_>) {
     let mut expected = Vec::new();
-    let other = WorkflowPin { id: "another".to_owned(), ..pin() };
+    let other = WorkflowPin { id: "another".into(), ..pin() };
     for i in 0..5 {
         let workflow = if i % 2 == 0 { pin() } else { other.clone() };
         expected.push(w.driven_run(NewRun { workflow, ..w.new_run() }).await.run_id);
@@ -77,9 +77,9 @@ async fn orphans_come_oldest_first_and_no_more_than_asked_for(w: &World<'_>) {
 }
 
 async fn orphans_come_only_to_workers_that_have_their_exact_definition(w: &World<'_>) {
-    let other_version = WorkflowPin { version: "2".to_owned(), ..pin() };
-    let other_code = WorkflowPin { fingerprint: "ffff".to_owned(), ..pin() };
-    let other_id = WorkflowPin { id: "Review".to_owned(), ..pin() };
+    let other_version = WorkflowPin { version: "2".into(), ..pin() };
+    let other_code = WorkflowPin { fingerprint: "ffff".into(), ..pin() };
+    let other_id = WorkflowPin { id: "Review".into(), ..pin() };
     for workflow in [&other_version, &other_code, &other_id] {
         w.driven_run(NewRun { workflow: workflow.clone(), ..w.new_run() }).await;
     }

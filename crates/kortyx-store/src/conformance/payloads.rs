@@ -218,8 +218,11 @@ async fn b156_reading_a_paused_run_repairs_nothing(w: &World<'_>) {
 
 async fn texts_with_quotes_wildcards_and_emoji_are_kept(w: &World<'_>) {
     let odd = "it's \"quoted\"\\ %_*?[]{}$1 :x ?1 -- ;\r\n\t😀 é ߷ \u{202e}";
-    let workflow =
-        WorkflowPin { id: format!("id {odd}"), version: format!("v {odd}"), fingerprint: format!("f {odd}") };
+    let workflow = WorkflowPin {
+        id: format!("id {odd}").into(),
+        version: format!("v {odd}").into(),
+        fingerprint: format!("f {odd}").into(),
+    };
     let run = crate::NewRun { workflow: workflow.clone(), ..w.new_run() };
     let lease = w.driven_run(run.clone()).await;
     let asked = NewInterrupt { node: format!("node {odd}"), workflow: odd.to_owned(), ..w.ask(&format!("key {odd}")) };

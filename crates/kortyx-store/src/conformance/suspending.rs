@@ -97,7 +97,7 @@ async fn b079_a_suspended_run_can_be_answered_from_anywhere_at_once(w: &World<'_
 
 async fn suspending_binds_the_run_to_the_definition_it_goes_on_with(w: &World<'_>) {
     let lease = w.driven().await;
-    let target = WorkflowPin { id: "publish".to_owned(), version: "7".to_owned(), fingerprint: "ff00".to_owned() };
+    let target = WorkflowPin { id: "publish".into(), version: "7".into(), fingerprint: "ff00".into() };
     let request = Suspend { workflow: target.clone(), ..suspend(RunRef::Held(lease.clone()), w.asks(&["a"])) };
     let open = saved(w.store.suspend(request).await.unwrap());
 

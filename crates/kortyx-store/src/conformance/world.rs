@@ -252,7 +252,7 @@ pub(super) fn text(answer: &str) -> Bytes {
 
 /// The definition that runs are bound to.
 pub(super) fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "0a1b2c".to_owned() }
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "0a1b2c".into() }
 }
 
 pub(super) fn driver() -> Driver {
