@@ -57,25 +57,32 @@ fn uuid(prefix: &str, random: [u8; 16]) -> Arc<str> {
     let bits = u128::from_be_bytes(random);
     let bits = bits & !(0xf << 76) | (0x4 << 76);
     let bits = bits & !(0x3 << 62) | (0x2 << 62);
+    let [first, second, third, last] =
+        [96, 64, 32, 0].map(|shift| digits(u32::try_from(bits >> shift & 0xffff_ffff).unwrap_or_default()));
+    let ((low, middle), (high, sequence)) = (second.split_at(4), third.split_at(4));
+    let parts = [prefix.as_bytes(), b"-", &first, b"-", low, b"-", middle, b"-", high, b"-", sequence, &last];
     let mut text = [0; MAX_PREFIX_BYTES + SUFFIX_BYTES];
-    let length = prefix.len() + SUFFIX_BYTES;
-    let mut places = text.iter_mut();
-    let mut put = |byte| places.next().map_or((), |place| *place = byte);
-    prefix.bytes().for_each(&mut put);
-    for (index, byte) in bits.to_be_bytes().into_iter().enumerate() {
-        if matches!(index, 0 | 4 | 6 | 8 | 10) {
-            put(b'-');
-        }
-        put(hex_digit(byte >> 4));
-        put(hex_digit(byte & 0xf));
+    let mut rest = text.as_mut_slice();
+    for part in parts {
+        // No prefix is longer than it may be.
+        let Some((place, after)) = rest.split_at_mut_checked(part.len()) else { break };
+        place.copy_from_slice(part);
+        rest = after;
     }
-    // ASCII, and no prefix is longer than it may be.
-    Arc::from(text.get(..length).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default())
+    // It is ASCII.
+    Arc::from(text.get(..prefix.len() + SUFFIX_BYTES).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default())
 }
 
-/// The digit of a value below 16.
-fn hex_digit(value: u8) -> u8 {
-    if value < 10 { b'0' + value } else { b'a' - 10 + value }
+/// Eight lower-case hex digits, all at once: each in a byte of its own.
+fn digits(bits: u32) -> [u8; 8] {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let spread = u64::from(bits);
+    let spread = (spread << 16 | spread) & 0x0000_ffff_0000_ffff;
+    let spread = (spread << 8 | spread) & 0x00ff_00ff_00ff_00ff;
+    let values = (spread << 4 | spread) & (0x0f * ONES);
+    // 1 in each byte whose value is above 9: adding 6 carries into the upper half.
+    let letters = ((values + 0x06 * ONES) >> 4) & ONES;
+    (values + u64::from(b'0') * ONES + letters * u64::from(b'a' - 10 - b'0')).to_be_bytes()
 }
 
 macro_rules! id {
@@ -178,6 +185,13 @@ mod tests {
             "human-01234567-89ab-4def-8001-020304050607"
         );
         assert!(CheckpointId::from_random([7; 16]).as_str().starts_with("cp-"));
+    }
+
+    #[test]
+    fn every_digit_is_that_of_its_value() {
+        for bits in (0..=0xffff).map(|bits| bits << 16 | (bits ^ 0xa5f0)) {
+            assert_eq!(digits(bits), format!("{bits:08x}").as_bytes());
+        }
     }
 
     #[test]

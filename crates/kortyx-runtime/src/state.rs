@@ -2,12 +2,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::Arc,
 };
 
 use kortyx_contracts::Question;
 use kortyx_protocol::{Failure, FailureCode, RawJson, ResumeResponse};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, Visitor},
+};
 
 use crate::workflow::DefinitionPin;
 
@@ -74,8 +78,11 @@ pub(crate) struct Parent {
 /// The exact definition that a frame is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pin {
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) id: Arc<str>,
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) version: Arc<str>,
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) fingerprint: Arc<str>,
 }
 
@@ -97,6 +104,7 @@ pub(crate) enum Closed {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Activation {
     pub(crate) frame: u32,
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) node: Arc<str>,
     pub(crate) visit: u32,
     /// Failed attempts so far.
@@ -131,6 +139,7 @@ pub(crate) enum Phase {
 /// A call within an activation: the author's id, and which use of it this is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct CallKey {
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) id: Arc<str>,
     pub(crate) occ: u32,
 }
@@ -202,7 +211,7 @@ pub(crate) struct Entry {
     pub(crate) key: CallKey,
     pub(crate) kind: Kind,
     /// What identifies the call besides its id: a question's contract, a child's version. Empty for steps.
-    #[serde(default, skip_serializing_if = "str_is_empty")]
+    #[serde(default, skip_serializing_if = "str_is_empty", deserialize_with = "shared_text")]
     pub(crate) identity: Arc<str>,
     pub(crate) value: EntryValue,
 }
@@ -221,6 +230,7 @@ pub(crate) enum EntryValue {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) key: CallKey,
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) identity: Arc<str>,
     /// Questions with the same group make sense only together: the node is entered again when all are answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,6 +241,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Child {
     pub(crate) key: CallKey,
+    #[serde(deserialize_with = "shared_text")]
     pub(crate) identity: Arc<str>,
     pub(crate) frame: u32,
 }
@@ -367,4 +378,23 @@ fn is_zero(number: &u32) -> bool {
 
 fn str_is_empty(text: &Arc<str>) -> bool {
     text.is_empty()
+}
+
+/// Reads a text to share, without a `String` on the way.
+fn shared_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    struct Text;
+
+    impl Visitor<'_> for Text {
+        type Value = Arc<str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a text")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Arc<str>, E> {
+            Ok(text.into())
+        }
+    }
+
+    deserializer.deserialize_str(Text)
 }

@@ -106,7 +106,7 @@ impl Subject for Driven {
     }
 
     fn verify(&self, run: &EndedRun) -> Result<(), String> {
-        match run.record.workflow.id.as_str() {
+        match &*run.record.workflow.id {
             "rich" => verdict::rich(run),
             "asking" => verdict::asking(run),
             _ => Ok(()),
