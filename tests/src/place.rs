@@ -11,10 +11,11 @@ use std::{
 };
 
 use kortyx::{
+    cache::{CacheConfig, CachedStore},
     codec::{CodecStore, Envelope, Key, Keyring},
     postgres::{ClockShift, PostgresConfig, PostgresStore},
     protocol::Timestamp,
-    redis::{RedisConfig, RedisStore},
+    redis::{RedisCache, RedisConfig, RedisStore},
     sqlite::{SqliteConfig, SqliteStore, Synchronous},
     store::{Clock, ManualClock, Store, StoreError, SystemClock},
 };
@@ -45,6 +46,8 @@ pub enum Place {
         schema: String,
         /// The URL is a pooler's.
         is_pooled: bool,
+        /// A Redis for a cache beside it.
+        cache: Option<String>,
     },
 }
 
@@ -113,17 +116,23 @@ impl Place {
     /// other process can open.
     pub fn fresh(directory: &Path, is_synced: bool) -> Option<Self> {
         let name = format!("test_{:016x}", RandomState::new().build_hasher().finish());
-        let pooled =
-            |variable: &str, is_pooled: bool| Self::Postgres { url: url(variable), schema: name.clone(), is_pooled };
+        let postgres = |variable: &str, is_pooled: bool, cache: Option<String>| Self::Postgres {
+            url: url(variable),
+            schema: name.clone(),
+            is_pooled,
+            cache,
+        };
         Some(match chosen().as_str() {
             "memory" => return None,
             "sqlite" => Self::Sqlite { path: directory.join("kortyx.db"), is_synced },
             "redis" => Self::Redis { url: url("KORTYX_TEST_REDIS_URL"), prefix: name },
             "redis-cluster" => Self::Redis { url: url("KORTYX_TEST_REDIS_CLUSTER_URL"), prefix: name },
-            "postgres" => pooled("KORTYX_TEST_POSTGRES_URL", false),
-            "postgres-pgbouncer" => pooled("KORTYX_TEST_PGBOUNCER_URL", true),
+            "postgres" => postgres("KORTYX_TEST_POSTGRES_URL", false, None),
+            "postgres+cache" => postgres("KORTYX_TEST_POSTGRES_URL", false, Some(url("KORTYX_TEST_REDIS_URL"))),
+            "postgres-pgbouncer" => postgres("KORTYX_TEST_PGBOUNCER_URL", true, None),
             other => panic!(
-                "KORTYX_TEST_STORE is `{other}`: use memory, sqlite, redis, redis-cluster, postgres or postgres-pgbouncer"
+                "KORTYX_TEST_STORE is `{other}`: use memory, sqlite, redis, redis-cluster, postgres, postgres+cache or \
+                 postgres-pgbouncer"
             ),
         })
     }
@@ -140,10 +149,14 @@ impl Place {
                 let config = RedisConfig::parse(url)?.prefix(prefix)?.clock_offset(time.offset.clone());
                 coded(RedisStore::connect(config).await?)
             }
-            Self::Postgres { url, schema, is_pooled } => {
+            Self::Postgres { url, schema, is_pooled, cache } => {
                 // Many stores of many tests share the server's connections.
                 let config = PostgresConfig::parse(url)?.schema(schema)?.pool_size(3).pgbouncer(*is_pooled);
-                coded(PostgresStore::open(config.clock_shift(time.shift.clone())).await?)
+                let store = PostgresStore::open(config.clock_shift(time.shift.clone())).await?;
+                let Some(cache) = cache else { return Ok(coded(store)) };
+                let cache = RedisCache::new(&RedisConfig::parse(cache)?.prefix(schema)?)?;
+                // Every snapshot passes through the cache, also on a busy machine.
+                coded(CachedStore::new(store, cache, CacheConfig::new().above(0).timeout(Duration::from_secs(1))))
             }
         })
     }

@@ -25,7 +25,7 @@ fn two() {
 fn three() {}
 "#;
 
-/// A workspace with the packages of the memory lane, one test target each.
+/// A workspace with the packages of the memory lane, one test target each, which runs once more under the codec in `kortyx-tests`.
 fn workspace(memory: &str, tests: &str) -> Result<TempDir, Box<dyn Error>> {
     workspace_of(&[("kortyx-memory", memory), ("kortyx-tests", tests)])
 }
@@ -41,7 +41,8 @@ fn workspace_of(packages: &[(&str, &str)]) -> Result<TempDir, Box<dyn Error>> {
             format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n[lib]\ntest = false\ndoctest = false\n");
         fs::write(package.join("Cargo.toml"), manifest)?;
         fs::write(package.join("src").join("lib.rs"), "")?;
-        fs::write(package.join("tests").join("suite.rs"), suite)?;
+        let target = if *name == "kortyx-tests" { "acceptance.rs" } else { "suite.rs" };
+        fs::write(package.join("tests").join(target), suite)?;
     }
     Ok(folder)
 }
@@ -79,7 +80,8 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
             "redis",
             "redis-cluster",
             "postgres",
-            "postgres-pgbouncer"
+            "postgres-pgbouncer",
+            "postgres+cache"
         ]
     );
     Ok(())
@@ -113,20 +115,24 @@ fn slow_a_lane_ends_with_the_sum_of_its_tests() -> Outcome {
     let text = text(&output);
     assert!(output.status.success(), "{text}");
     assert!(text.contains("conformance: 2 cases, 2 passed"), "{text}");
-    assert_eq!(text.lines().last(), Some("4 passed, 0 failed, 2 skipped"));
+    assert_eq!(text.lines().last(), Some("6 passed, 0 failed, 3 skipped"));
     Ok(())
 }
 
 #[test]
-fn slow_the_store_of_a_lane_reaches_the_tests_of_the_workspace() -> Outcome {
+fn slow_the_store_of_a_lane_reaches_the_tests_of_the_workspace_and_the_codec_only_the_acceptance_tests() -> Outcome {
     let folder = workspace(
         "#[test] fn none() { assert!(std::env::var_os(\"KORTYX_TEST_STORE\").is_none()); }",
         "#[test] fn memory() { assert_eq!(std::env::var(\"KORTYX_TEST_STORE\").unwrap(), \"memory\"); }",
     )?;
+    let others = "#[test] fn none() { assert!(std::env::var_os(\"KORTYX_TEST_CODEC\").is_none()); }";
+    fs::write(folder.path().join("crates").join("kortyx-tests").join("tests").join("others.rs"), others)?;
 
     let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
 
-    assert_eq!(text(&output).lines().last(), Some("2 passed, 0 failed, 0 skipped"));
+    let text = text(&output);
+    assert!(text.contains("kortyx-tests test acceptance KORTYX_TEST_CODEC=1: 1 passed"), "{text}");
+    assert_eq!(text.lines().last(), Some("4 passed, 0 failed, 0 skipped"));
     Ok(())
 }
 
@@ -139,7 +145,7 @@ fn slow_a_failed_test_is_shown_and_counted() -> Outcome {
     let text = text(&output);
     assert!(!output.status.success());
     assert!(text.contains("the reason"), "{text}");
-    assert_eq!(text.lines().last(), Some("3 passed, 1 failed, 1 skipped"));
+    assert_eq!(text.lines().last(), Some("4 passed, 2 failed, 1 skipped"));
     Ok(())
 }
 
@@ -152,7 +158,7 @@ fn slow_tests_that_do_not_compile_fail_once_and_keep_no_others_from_running() ->
     let text = text(&output);
     assert!(!output.status.success());
     assert!(text.contains("did not compile: kortyx-memory test suite"), "{text}");
-    assert_eq!(text.lines().last(), Some("2 passed, 1 failed, 1 skipped"));
+    assert_eq!(text.lines().last(), Some("4 passed, 1 failed, 2 skipped"));
     Ok(())
 }
 
@@ -165,7 +171,7 @@ fn slow_a_package_that_ran_no_test_fails_its_lane() -> Outcome {
     let text = text(&output);
     assert!(!output.status.success());
     assert!(text.contains("no test ran"), "{text}");
-    assert_eq!(text.lines().last(), Some("2 passed, 1 failed, 2 skipped"));
+    assert_eq!(text.lines().last(), Some("2 passed, 2 failed, 3 skipped"));
     Ok(())
 }
 
@@ -176,7 +182,7 @@ fn slow_a_test_program_that_dies_is_a_failure() -> Outcome {
     let output = xtask(folder.path(), &["test-matrix", "--lane", "memory"])?;
 
     assert!(!output.status.success());
-    assert_eq!(text(&output).lines().last(), Some("2 passed, 1 failed, 1 skipped"));
+    assert_eq!(text(&output).lines().last(), Some("4 passed, 1 failed, 2 skipped"));
     Ok(())
 }
 
@@ -229,7 +235,7 @@ fn slow_a_lane_finds_its_server_and_the_others_do_not() -> Outcome {
 
     let text = text(&output);
     assert!(text.contains("redis runs"), "{text}");
-    assert_eq!(text.lines().last(), Some("4 passed, 0 failed, 0 skipped"), "{text}");
+    assert_eq!(text.lines().last(), Some("6 passed, 0 failed, 0 skipped"), "{text}");
     assert!(!left(folder.path())?, "the server's folder is left");
     Ok(())
 }
@@ -249,7 +255,7 @@ fn slow_a_lane_without_its_server_fails_and_keeps_no_other_from_running() -> Out
 
     let text = text(&output);
     assert!(text.contains("FAIL  redis ended (exit status: 1)") && text.contains("| the reason"), "{text}");
-    assert_eq!(text.lines().last(), Some("4 passed, 1 failed, 2 skipped"), "{text}");
+    assert_eq!(text.lines().last(), Some("6 passed, 1 failed, 3 skipped"), "{text}");
     Ok(())
 }
 
@@ -269,7 +275,7 @@ fn slow_a_server_that_dies_under_its_lane_fails_it() -> Outcome {
 
     let text = text(&output);
     assert!(text.contains("FAIL  redis ended (exit status: 0); the end of its log:"), "{text}");
-    assert_eq!(text.lines().last(), Some("2 passed, 1 failed, 0 skipped"), "{text}");
+    assert_eq!(text.lines().last(), Some("3 passed, 1 failed, 0 skipped"), "{text}");
     assert!(!left(folder.path())?, "the server's folder is left");
     Ok(())
 }

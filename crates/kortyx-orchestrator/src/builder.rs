@@ -89,7 +89,7 @@ impl AgentBuilder {
     /// Takes the store and the time that questions live from environment variables.
     ///
     /// The store: `KORTYX_POSTGRES_URL`, else `KORTYX_REDIS_URL`, `REDIS_URL`, `KORTYX_FRAMEWORK_REDIS_URL`, else
-    /// `KORTYX_SQLITE_PATH`, else memory. The time: `KORTYX_FRAMEWORK_TTL_MS`, else `KORTYX_TTL_MS`, in milliseconds.
+    /// `KORTYX_SQLITE_PATH`, else memory; `KORTYX_CACHE_URL` names a Redis for a cache beside Postgres. The time: `KORTYX_FRAMEWORK_TTL_MS`, else `KORTYX_TTL_MS`, in milliseconds.
     /// A variable that is set to something this build cannot use is an error that names the variable and the Cargo feature.
     pub fn from_env(self) -> Self {
         self.from_variables(|name| std::env::var_os(name))
@@ -261,6 +261,12 @@ async fn connect(selected: Selected) -> Result<Arc<dyn Store>, BuildError> {
         #[cfg(feature = "postgres")]
         Selected::Postgres(config) => {
             Ok(Arc::new(kortyx_postgres::PostgresStore::open(config).await.map_err(BuildError::Store)?))
+        }
+        #[cfg(feature = "cache")]
+        Selected::Cached(config, cache) => {
+            let store = kortyx_postgres::PostgresStore::open(config).await.map_err(BuildError::Store)?;
+            let cache = kortyx_redis::RedisCache::new(&cache).map_err(BuildError::Store)?;
+            Ok(Arc::new(kortyx_cache::CachedStore::new(store, cache, kortyx_cache::CacheConfig::new())))
         }
         #[cfg(feature = "redis")]
         Selected::Redis(config) => {

@@ -6,6 +6,8 @@ use std::{ffi::OsString, time::Duration};
 const POSTGRES: &[&str] = &["KORTYX_POSTGRES_URL"];
 /// Variables that name a Redis server, the first one set counts.
 const REDIS: &[&str] = &["KORTYX_REDIS_URL", "REDIS_URL", "KORTYX_FRAMEWORK_REDIS_URL"];
+/// Variables that name a Redis server for a cache beside the `PostgreSQL` database.
+const CACHE: &[&str] = &["KORTYX_CACHE_URL"];
 /// Variables that name an `SQLite` file.
 const SQLITE: &[&str] = &["KORTYX_SQLITE_PATH"];
 /// Variables that say how many milliseconds a question may be answered, the first one set counts.
@@ -45,6 +47,14 @@ pub enum EnvironmentError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A variable names a cache, and no other one the store that it would stand beside.
+    #[error(
+        "`{variable}` names a cache for a store in PostgreSQL, and `KORTYX_POSTGRES_URL` is not set: set it, or unset `{variable}`"
+    )]
+    CacheAlone {
+        /// The variable.
+        variable: &'static str,
+    },
     /// A variable that should hold a time does not.
     #[error("`{variable}` is not a whole number of milliseconds, at least 1")]
     Time {
@@ -61,6 +71,8 @@ pub enum EnvironmentError {
 pub(crate) enum Selected {
     #[cfg(feature = "postgres")]
     Postgres(kortyx_postgres::PostgresConfig),
+    #[cfg(feature = "cache")]
+    Cached(kortyx_postgres::PostgresConfig, kortyx_redis::RedisConfig),
     #[cfg(feature = "redis")]
     Redis(kortyx_redis::RedisConfig),
     #[cfg(feature = "sqlite")]
@@ -72,10 +84,14 @@ pub(crate) enum Selected {
 /// Looks a variable up.
 pub(crate) type Lookup<'a> = dyn Fn(&str) -> Option<OsString> + Send + 'a;
 
-/// The store that the environment names: Postgres before Redis before SQLite before memory.
+/// The store that the environment names: Postgres, with a cache where there is one, before Redis before SQLite before memory.
 pub(crate) fn store(lookup: &Lookup<'_>) -> Result<Selected, EnvironmentError> {
-    if let Some(value) = set(lookup, POSTGRES, "postgres")? {
-        return adapter::postgres(value);
+    let cache = set(lookup, CACHE, "cache")?;
+    match (set(lookup, POSTGRES, "postgres")?, cache) {
+        (Some(value), Some(cache)) => return adapter::cached(value, cache),
+        (Some(value), None) => return adapter::postgres(value),
+        (None, Some(Value { variable, .. })) => return Err(EnvironmentError::CacheAlone { variable }),
+        (None, None) => {}
     }
     if let Some(value) = set(lookup, REDIS, "redis")? {
         return adapter::redis(value);
@@ -108,10 +124,7 @@ struct Value {
 }
 
 impl Value {
-    #[cfg_attr(
-        all(feature = "postgres", feature = "redis", feature = "sqlite"),
-        expect(dead_code, reason = "every adapter is compiled in")
-    )]
+    #[cfg_attr(all(feature = "cache", feature = "sqlite"), expect(dead_code, reason = "every adapter is compiled in"))]
     fn not_compiled_in(self) -> EnvironmentError {
         EnvironmentError::NotCompiledIn { variable: self.variable, feature: self.feature }
     }
@@ -145,11 +158,7 @@ mod adapter {
         ($name:ident, $feature:literal, $config:path, $selected:ident) => {
             #[cfg(feature = $feature)]
             pub(super) fn $name(value: Value) -> Result<Selected, EnvironmentError> {
-                let Value { variable, feature, text } = value;
-                <$config>::parse(&text).map(Selected::$selected).map_err(|error| {
-                    let reason = error.to_string();
-                    EnvironmentError::Malformed { variable, feature, reason }
-                })
+                parse(value, <$config>::parse).map(Selected::$selected)
             }
 
             #[cfg(not(feature = $feature))]
@@ -162,6 +171,29 @@ mod adapter {
     adapter!(postgres, "postgres", kortyx_postgres::PostgresConfig, Postgres);
     adapter!(redis, "redis", kortyx_redis::RedisConfig, Redis);
     adapter!(sqlite, "sqlite", kortyx_sqlite::SqliteConfig, Sqlite);
+
+    #[cfg(feature = "cache")]
+    pub(super) fn cached(store: Value, cache: Value) -> Result<Selected, EnvironmentError> {
+        let store = parse(store, kortyx_postgres::PostgresConfig::parse)?;
+        Ok(Selected::Cached(store, parse(cache, kortyx_redis::RedisConfig::parse)?))
+    }
+
+    #[cfg(not(feature = "cache"))]
+    pub(super) fn cached(_store: Value, cache: Value) -> Result<Selected, EnvironmentError> {
+        Err(cache.not_compiled_in())
+    }
+
+    #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+    fn parse<T>(
+        value: Value,
+        parse: impl FnOnce(&str) -> Result<T, kortyx_store::StoreError>,
+    ) -> Result<T, EnvironmentError> {
+        let Value { variable, feature, text } = value;
+        parse(&text).map_err(|error| {
+            let reason = error.to_string();
+            EnvironmentError::Malformed { variable, feature, reason }
+        })
+    }
 }
 
 #[cfg(feature = "memory")]
@@ -215,6 +247,28 @@ mod tests {
         assert!(error.contains("KORTYX_POSTGRES_URL"), "{error}");
         let error = chosen(&[("KORTYX_FRAMEWORK_REDIS_URL", "r"), ("REDIS_URL", "r")]).unwrap_err();
         assert!(error.contains("`REDIS_URL`"), "{error}");
+    }
+
+    #[test]
+    fn a_cache_stands_beside_postgres_or_is_an_error() {
+        let cache = ("KORTYX_CACHE_URL", "redis://app:hunter2@cache");
+        let alone = chosen(&[cache, ("REDIS_URL", "redis://r")]).unwrap_err();
+        let wanted = "`KORTYX_CACHE_URL` names a cache for a store in PostgreSQL, and `KORTYX_POSTGRES_URL` is not set: set it, or unset `KORTYX_CACHE_URL`";
+        assert_eq!(alone, wanted);
+        let both = chosen(&[cache, ("KORTYX_POSTGRES_URL", "postgres://db/app")]);
+        #[cfg(feature = "cache")]
+        {
+            assert!(matches!(both, Ok(Selected::Cached(..))));
+            let error = chosen(&[("KORTYX_CACHE_URL", "hunter2"), ("KORTYX_POSTGRES_URL", "postgres://db/app")]);
+            let error = error.unwrap_err();
+            assert!(
+                error.starts_with("`KORTYX_CACHE_URL` does not name a store of the Cargo feature `cache`: "),
+                "{error}"
+            );
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        #[cfg(not(feature = "cache"))]
+        assert!(both.unwrap_err().contains("enable the Cargo feature `cache`"));
     }
 
     #[test]

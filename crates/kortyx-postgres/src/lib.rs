@@ -3,8 +3,10 @@
 //! How it works inside: `store` is the port. A transition becomes a `request`: JSON and an array of payloads, which one
 //! statement hands to a function in the database (`drafts`; `functions`, installed by `setup`). What comes back are rows, which
 //! `reply` and `row` turn into records. `client` speaks to the server over the connections of a `pool`, `retry` tries again what
-//! may be tried again; `error` says what went wrong; `listener` passes on notifications.
+//! may be tried again; `error` says what went wrong; `listener` passes on notifications;
+//! `beside` is the part of the port that a cache of snapshots may stand beside.
 
+mod beside;
 mod client;
 mod config;
 mod drafts;

@@ -1,9 +1,10 @@
 //! What the database's functions say.
 
+use bytes::Bytes;
 use kortyx_protocol::{RequestId, RunId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, Claimed, Drive, InterruptRecord, Lease, Receipt,
-    Refusal, RunRecord, RunStatus,
+    Refusal, Revision, RunRecord, RunStatus,
 };
 use serde::Deserialize;
 
@@ -61,8 +62,30 @@ pub(crate) struct Reply {
     pub(crate) questions: Vec<InterruptRecord>,
     pub(crate) answers: Vec<AnswerRecord>,
     pub(crate) runs: Vec<RunRecord>,
-    pub(crate) claims: Vec<Reading<Claimed>>,
+    pub(crate) claims: Vec<Reading<Claim>>,
+    pub(crate) snapshots: Vec<(RunId, Bytes)>,
     pub(crate) checkpoints: Vec<CheckpointRecord>,
+}
+
+/// A run that is handed out.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    /// Without its snapshot while that is behind.
+    pub(crate) claimed: Claimed,
+    /// The revision of the snapshot that is missing.
+    pub(crate) behind: Option<Revision>,
+}
+
+impl Claim {
+    pub(crate) fn fill(&mut self, snapshot: Bytes) {
+        self.claimed.snapshot = snapshot;
+        self.behind = None;
+    }
+}
+
+#[derive(Deserialize)]
+struct SnapshotData {
+    run_id: RunId,
 }
 
 impl Reply {
@@ -81,6 +104,10 @@ impl Reply {
             "question" => self.questions.push(row::question(row)?),
             "run" => self.runs.push(row::run(row)?),
             "claim" => self.claims.push(claim(row)),
+            "snapshot" => {
+                let SnapshotData { run_id } = row::data(row)?;
+                self.snapshots.push((run_id, row::payload(row, 0)?));
+            }
             "checkpoint" => self.checkpoints.push(row::checkpoint(row)?),
             "asked" => {
                 let question = row::question(row)?;
@@ -104,37 +131,22 @@ impl Reply {
     fn extend_claim<T>(&mut self, read: Reading<T>, add: impl FnOnce(&mut Claimed, T)) {
         if let Some(claim) = self.claims.last_mut() {
             match (claim.as_mut(), read) {
-                (Ok(claimed), Ok(value)) => add(claimed, value),
+                (Ok(claim), Ok(value)) => add(&mut claim.claimed, value),
                 (Ok(_), Err(malformed)) => *claim = Err(malformed),
                 (Err(_), _) => {}
             }
         }
     }
 
-    /// The runs that are handed out; what does not read back is left alone until its lease runs out.
-    pub(crate) fn claimed(claims: Vec<Reading<Claimed>>) -> Vec<Claimed> {
-        let read = claims.into_iter().filter_map(|claim| match claim {
-            Ok(claimed) => Some(claimed),
-            Err(malformed) => {
-                tracing::error!(reason = malformed.0, "a run that does not read back is left alone");
-                None
-            }
-        });
-        read.collect()
-    }
-
+    /// What became of answers. The run that they grant is in the claims.
     pub(crate) fn into_answer(self) -> Reading<AnswerOutcome> {
         let Head { kind, receipts, refusals, drive, .. } = self.head;
         let receipts: Vec<Receipt> = receipts.into_iter().map(Into::into).collect();
         match kind.as_str() {
             "accepted" => {
                 let drive = match drive.as_deref() {
-                    Some("granted") => match self.claims.into_iter().next() {
-                        Some(claim) => Drive::Granted(Box::new(claim?)),
-                        // Told again after another driver took over.
-                        None => Drive::Driven,
-                    },
-                    Some("driven") => Drive::Driven,
+                    // Granted, and told again after another driver took over.
+                    Some("granted" | "driven") => Drive::Driven,
                     Some("left") => Drive::Left,
                     Some("ended") => Drive::Ended(RunStatus::Cancelled),
                     _ => return Err(Malformed("a reply says not who drives".to_owned())),
@@ -167,12 +179,18 @@ fn lost(row: &Row) -> Malformed {
     Malformed(format!("a reply has a row {} where none belongs", row.tag))
 }
 
-fn claim(row: &mut Row) -> Reading<Claimed> {
-    let snapshot = row::payload(row, 1)?;
+fn claim(row: &mut Row) -> Reading<Claim> {
+    let behind = row::optional(row, 2).map(|bytes| revision(&bytes)).transpose()?;
+    let snapshot = if behind.is_some() { Bytes::new() } else { row::payload(row, 1)? };
     let run = row::run(row)?;
     let until = run.lease_until.unwrap_or(Timestamp::MIN);
     let lease = Lease { run_id: run.run_id.clone(), fence: run.fence, until };
-    Ok(Claimed { lease, run, snapshot, entries: Vec::new(), answers: Vec::new() })
+    let claimed = Claimed { lease, run, snapshot, entries: Vec::new(), answers: Vec::new() };
+    Ok(Claim { claimed, behind })
+}
+
+fn revision(bytes: &[u8]) -> Reading<Revision> {
+    bytes.try_into().map(Revision::new).map_err(|_| Malformed("a revision has another length".to_owned()))
 }
 
 fn refusal(data: RefusalData) -> Reading<(RequestId, Refusal)> {

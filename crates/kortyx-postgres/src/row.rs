@@ -39,7 +39,8 @@ pub(crate) fn payload(row: &mut Row, place: usize) -> Reading<Bytes> {
     optional(row, place).ok_or_else(|| Malformed(format!("a row {} has no payload {place}", row.tag)))
 }
 
-fn optional(row: &mut Row, place: usize) -> Option<Bytes> {
+/// A payload that a row may have.
+pub(crate) fn optional(row: &mut Row, place: usize) -> Option<Bytes> {
     row.payloads.get_mut(place).and_then(Option::take)
 }
 

@@ -12,7 +12,7 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, NewInterrupt, OpenRun, Park, Proof, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
     RollbackOutcome, RunRecord, Scope, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 use tokio::{sync::broadcast, task::JoinHandle};
@@ -77,7 +77,12 @@ impl PostgresStore {
     }
 
     /// Makes a transition and tells what it changed.
-    async fn transit(&self, name: &'static str, operation: &'static str, draft: Draft) -> Result<Reply, StoreError> {
+    pub(crate) async fn transit(
+        &self,
+        name: &'static str,
+        operation: &'static str,
+        draft: Draft,
+    ) -> Result<Reply, StoreError> {
         let config = &self.client.config;
         let channel = config.notify.then(|| config.channel());
         let request = draft.with("shift", config.shift.millis()).with("channel", channel).transition(operation);
@@ -91,7 +96,12 @@ impl PostgresStore {
         Ok(reply)
     }
 
-    async fn read(&self, name: &'static str, operation: &'static str, draft: Draft) -> Result<Reply, StoreError> {
+    pub(crate) async fn read(
+        &self,
+        name: &'static str,
+        operation: &'static str,
+        draft: Draft,
+    ) -> Result<Reply, StoreError> {
         let request = draft.with("shift", self.client.config.shift.millis()).reading(operation);
         self.reply(name, &request).await
     }
@@ -106,7 +116,7 @@ impl PostgresStore {
     }
 
     /// Refuses a payload over the limit.
-    fn check<'a>(
+    pub(crate) fn check<'a>(
         &self,
         operation: &'static str,
         payloads: impl IntoIterator<Item = (&'static str, &'a Bytes)>,
@@ -122,22 +132,22 @@ impl PostgresStore {
     }
 }
 
-fn published(publish: &[NewInterrupt]) -> impl Iterator<Item = (&'static str, &Bytes)> {
+pub(crate) fn published(publish: &[NewInterrupt]) -> impl Iterator<Item = (&'static str, &Bytes)> {
     publish.iter().flat_map(|new| {
         let default = new.default.iter().map(|default| ("a default", default));
         default.chain([("a question", &new.question)])
     })
 }
 
-fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static str, &Bytes)> {
+pub(crate) fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static str, &Bytes)> {
     checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
 }
 
-fn empty_scope(operation: &'static str, message: &'static str) -> StoreError {
+pub(crate) fn empty_scope(operation: &'static str, message: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::ScopeRequired, operation, message)
 }
 
-fn unexpected(kind: &str) -> Malformed {
+pub(crate) fn unexpected(kind: &str) -> Malformed {
     Malformed(format!("a reply says {kind:?}"))
 }
 
@@ -152,10 +162,7 @@ impl Store for PostgresStore {
     }
 
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError> {
-        const NAME: &str = "open";
-        self.check(NAME, [("a snapshot", &request.snapshot)])?;
-        let head = self.transit(NAME, "open", drafts::open(&request)).await?.head;
-        Ok(Lease { run_id: request.run.run_id, fence: head.fence, until: Timestamp::from_millis(head.until) })
+        self.open_run(None, request).await
     }
 
     async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
@@ -168,34 +175,11 @@ impl Store for PostgresStore {
     }
 
     async fn suspend(&self, request: Suspend) -> Result<Suspended, StoreError> {
-        const NAME: &str = "suspend";
-        let payloads = published(&request.publish).chain(state(request.checkpoint.as_ref()));
-        self.check(NAME, payloads.chain([("a snapshot", &request.snapshot)]))?;
-        if matches!(request.run, kortyx_store::RunRef::New(..)) && request.publish.is_empty() {
-            let message = "a new run that asks nothing cannot wait";
-            return Err(StoreError::new(StoreErrorKind::InvalidRequest, NAME, message));
-        }
-        let reply = self.transit(NAME, "suspend", drafts::suspend(&request)).await?;
-        match reply.head.kind.as_str() {
-            "saved" => Ok(Suspended::Saved(reply.open)),
-            "answered" => Ok(Suspended::Answered(reply.answers)),
-            "cancelled" => Ok(Suspended::Cancelled),
-            "expired" => Ok(Suspended::Expired),
-            other => Err(unexpected(other).told(NAME)),
-        }
+        self.suspend_run(None, request).await
     }
 
     async fn answer(&self, request: AnswerRequest) -> Result<AnswerOutcome, StoreError> {
-        const NAME: &str = "answer";
-        self.check(NAME, request.answers.iter().map(|answer| ("an answer", &answer.answer)))?;
-        if request.answers.iter().any(|answer| matches!(&answer.proof, Proof::Scope(scope) if scope.is_empty())) {
-            return Err(empty_scope(NAME, "an answer by scope needs a session or a context"));
-        }
-        if request.answers.is_empty() {
-            return Err(StoreError::new(StoreErrorKind::InvalidRequest, NAME, "there is no answer"));
-        }
-        let reply = self.transit(NAME, "answer", drafts::answer(&request)).await?;
-        reply.into_answer().map_err(|malformed| malformed.told(NAME))
+        self.accept(None, request).await
     }
 
     async fn finish(&self, request: Finish) -> Result<Finished, StoreError> {
@@ -227,18 +211,11 @@ impl Store for PostgresStore {
     }
 
     async fn claim_orphans(&self, request: ClaimRequest) -> Result<Vec<Claimed>, StoreError> {
-        let reply = self.transit("claim orphans", "claim", drafts::claim(&request)).await?;
-        Ok(Reply::claimed(reply.claims))
+        self.claim(None, request).await
     }
 
     async fn expire_due(&self, request: ExpireRequest) -> Result<ExpiredBatch, StoreError> {
-        let reply = self.transit("expire due", "expire", drafts::expire(&request)).await?;
-        Ok(ExpiredBatch {
-            interrupts: reply.questions,
-            ended: reply.head.ended,
-            claimed: Reply::claimed(reply.claims),
-            more: reply.head.more,
-        })
+        self.expire(None, request).await
     }
 
     async fn cancel(&self, request: CancelRequest) -> Result<Vec<CancelOutcome>, StoreError> {

@@ -236,6 +236,58 @@ impl Drop for Client {
     }
 }
 
+/// Connections for values that may be lost: nothing waits for a server that is not there, and nothing is tried again.
+pub(crate) struct Values {
+    pool: Pool,
+    config: RedisConfig,
+}
+
+impl Values {
+    /// Connects meanwhile, and again and again.
+    pub(crate) fn new(config: &RedisConfig) -> Result<Self, StoreError> {
+        let failed = |error: &fred::error::Error| failure(config, "connect", error);
+        let mut builder = builder(config).map_err(|error| failed(&error))?;
+        builder.with_config(|config| config.fail_fast = false);
+        let pool = builder.build_pool(config.connections).map_err(|error| failed(&error))?;
+        drop(pool.connect());
+        Ok(Self { pool, config: config.clone() })
+    }
+
+    /// Runs a command whose first argument is its key.
+    pub(crate) async fn command(
+        &self,
+        operation: &'static str,
+        command: &'static str,
+        args: Vec<Bytes>,
+    ) -> Result<Reply, StoreError> {
+        let options = Options {
+            max_attempts: Some(1),
+            fail_fast: true,
+            timeout: Some(self.config.attempt),
+            ..Options::default()
+        };
+        let hash = ClusterHash::from(args.first().map_or(&[][..], AsRef::as_ref));
+        let command = CustomCommand::new_static(command, hash, false);
+        let args: Vec<Value> = args.into_iter().map(Value::Bytes).collect();
+        let sent = self.pool.next().with_options(&options).custom(command, args).await;
+        sent.map(reply).map_err(|error| failure(&self.config, operation, &error))
+    }
+
+    pub(crate) async fn close(&self) {
+        let _ = timeout(Duration::from_secs(1), self.pool.quit()).await;
+    }
+}
+
+impl Drop for Values {
+    fn drop(&mut self) {
+        // The driver's own tasks go on until they are told to end.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let pool = self.pool.clone();
+            runtime.spawn(async move { pool.quit().await });
+        }
+    }
+}
+
 /// How much longer a large call may take: a second for each mebibyte.
 fn allowance(args: &[Value]) -> Duration {
     let bytes: usize = args.iter().filter_map(|arg| arg.as_bytes()).map(<[u8]>::len).sum();

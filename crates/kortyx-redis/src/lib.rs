@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod answer;
+mod cache;
 mod call;
 mod client;
 mod config;
@@ -22,6 +23,7 @@ mod setup;
 mod store;
 mod work;
 
+pub use cache::RedisCache;
 pub use config::RedisConfig;
 pub use repair::Repaired;
 pub use store::RedisStore;

@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod cache;
 mod clock;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -15,6 +16,7 @@ mod signal;
 mod transition;
 
 pub use bytes::Bytes;
+pub use cache::{CacheableStore, PayloadCache, Revision, SnapshotCache};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use extension::StoreExt;

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "cache")]
+pub use kortyx_cache as cache;
 #[cfg(feature = "codec")]
 pub use kortyx_codec as codec;
 pub use kortyx_contracts as contracts;

@@ -25,7 +25,8 @@ const CONTRACTS: &str = "kortyx-contracts";
 const RUNTIME: &str = "kortyx-runtime";
 const STORE: &str = "kortyx-store";
 const ORCHESTRATOR: &str = "kortyx-orchestrator";
-const ADAPTERS: &[&str] = &["kortyx-codec", "kortyx-memory", "kortyx-postgres", "kortyx-redis", "kortyx-sqlite"];
+const ADAPTERS: &[&str] =
+    &["kortyx-cache", "kortyx-codec", "kortyx-memory", "kortyx-postgres", "kortyx-redis", "kortyx-sqlite"];
 
 /// The arrows of `ARCHITECTURE.md`, lowest layer first. A new crate needs a row; a new adapter also one in `ADAPTERS`.
 const LAYERS: &[Layer] = &[
@@ -34,6 +35,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: CONTRACTS, reach: Reach::Only(&[PROTOCOL, DERIVE]) },
     Layer { name: STORE, reach: Reach::Only(&[PROTOCOL]) },
     Layer { name: RUNTIME, reach: Reach::Only(&[PROTOCOL, CONTRACTS]) },
+    Layer { name: "kortyx-cache", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-codec", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-memory", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-sqlite", reach: Reach::Only(&[PROTOCOL, STORE]) },

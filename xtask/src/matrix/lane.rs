@@ -39,6 +39,8 @@ pub(super) enum Step {
     Tests {
         /// Whose tests.
         packages: Packages,
+        /// Only those of this target (`test faults`); all where there is none.
+        target: Option<&'static str>,
         /// What tells them apart from other runs of the same tests, in other lanes or in this one.
         env: Env,
     },
@@ -56,10 +58,30 @@ pub(super) enum Packages {
     Unnamed,
 }
 
+/// The tests of a crate.
+const fn tests_of(packages: &'static [&'static str]) -> Step {
+    Step::Tests { packages: Packages::Named(packages), target: None, env: &[] }
+}
+
+/// The workspace's tests on the store that this environment names.
+const fn workspace_tests(env: Env) -> Step {
+    Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: None, env }
+}
+
+/// The workspace's acceptance tests on the store that this environment names, under the codec.
+const fn acceptance_tests(env: Env) -> Step {
+    Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some("test acceptance"), env }
+}
+
 /// Every lane, the cheap ones first.
 ///
-/// A store's lane is its crate's tests, then the workspace's tests on that store. Servers that it needs are started as
-/// children of this process and stay for the lanes after it that need them too.
+/// A store's lane is its crate's tests, the conformance suite with and without the codec among them, then the workspace's tests on
+/// that store, then its acceptance tests once more under the codec. These cover what a codec can change: what is stored and read
+/// back, compared, claimed and set aside. Tests that kill processes or count their round trips do not run twice: the codec makes
+/// no transition of its own but to ask again with stored bytes, so the points at which a process can die are the same, and
+/// they take most of the time.
+///
+/// Servers that a lane needs are started as children of this process and stay for the lanes after it that need them too.
 pub(super) const LANES: &[Lane] = &[
     Lane {
         name: "lint",
@@ -98,15 +120,16 @@ pub(super) const LANES: &[Lane] = &[
         name: "unit",
         about: "crates that need no store",
         needs: &[],
-        steps: &[Step::Tests { packages: Packages::Unnamed, env: &[] }],
+        steps: &[Step::Tests { packages: Packages::Unnamed, target: None, env: &[] }],
     },
     Lane {
         name: "memory",
         about: "the store in this process, and the workspace's tests on it",
         needs: &[],
         steps: &[
-            Step::Tests { packages: Packages::Named(&["kortyx-memory"]), env: &[] },
-            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "memory")] },
+            tests_of(&["kortyx-memory"]),
+            workspace_tests(&[("KORTYX_TEST_STORE", "memory")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "memory"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
     Lane {
@@ -114,8 +137,9 @@ pub(super) const LANES: &[Lane] = &[
         about: "the store in a file, and the workspace's tests on it",
         needs: &[],
         steps: &[
-            Step::Tests { packages: Packages::Named(&["kortyx-sqlite"]), env: &[] },
-            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "sqlite")] },
+            tests_of(&["kortyx-sqlite"]),
+            workspace_tests(&[("KORTYX_TEST_STORE", "sqlite")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "sqlite"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
     Lane {
@@ -123,36 +147,48 @@ pub(super) const LANES: &[Lane] = &[
         about: "the store on a Redis and on a Redis Cluster, and the workspace's tests on a Redis",
         needs: &[Server::Redis, Server::RedisCluster],
         steps: &[
-            Step::Tests { packages: Packages::Named(&["kortyx-redis"]), env: &[] },
-            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "redis")] },
+            tests_of(&["kortyx-redis"]),
+            workspace_tests(&[("KORTYX_TEST_STORE", "redis")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "redis"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
     Lane {
         name: "redis-cluster",
         about: "the workspace's tests on a Redis Cluster",
         needs: &[Server::RedisCluster],
-        steps: &[Step::Tests {
-            packages: Packages::Named(&["kortyx-tests"]),
-            env: &[("KORTYX_TEST_STORE", "redis-cluster")],
-        }],
+        steps: &[
+            workspace_tests(&[("KORTYX_TEST_STORE", "redis-cluster")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "redis-cluster"), ("KORTYX_TEST_CODEC", "1")]),
+        ],
     },
     Lane {
         name: "postgres",
         about: "the store on a Postgres and behind PgBouncer, and the workspace's tests on a Postgres",
         needs: &[Server::Postgres, Server::PgBouncer],
         steps: &[
-            Step::Tests { packages: Packages::Named(&["kortyx-postgres"]), env: &[] },
-            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), env: &[("KORTYX_TEST_STORE", "postgres")] },
+            tests_of(&["kortyx-postgres"]),
+            workspace_tests(&[("KORTYX_TEST_STORE", "postgres")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "postgres"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
     Lane {
         name: "postgres-pgbouncer",
         about: "the workspace's tests on a Postgres behind PgBouncer",
         needs: &[Server::Postgres, Server::PgBouncer],
-        steps: &[Step::Tests {
-            packages: Packages::Named(&["kortyx-tests"]),
-            env: &[("KORTYX_TEST_STORE", "postgres-pgbouncer")],
-        }],
+        steps: &[
+            workspace_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer"), ("KORTYX_TEST_CODEC", "1")]),
+        ],
+    },
+    Lane {
+        name: "postgres+cache",
+        about: "a cache in a Redis beside a Postgres, and the workspace's tests on both",
+        needs: &[Server::Redis, Server::Postgres],
+        steps: &[
+            tests_of(&["kortyx-cache"]),
+            workspace_tests(&[("KORTYX_TEST_STORE", "postgres+cache")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "postgres+cache"), ("KORTYX_TEST_CODEC", "1")]),
+        ],
     },
 ];
 
@@ -222,8 +258,25 @@ mod tests {
     fn each_store_runs_its_own_tests_and_the_workspace_tests() {
         let workspace = workspace(&["kortyx-memory", "kortyx-sqlite", "kortyx-tests"]);
 
-        assert_eq!(tested("memory", &workspace), ["kortyx-memory", "kortyx-tests"]);
-        assert_eq!(tested("sqlite", &workspace), ["kortyx-sqlite", "kortyx-tests"]);
+        assert_eq!(tested("memory", &workspace), ["kortyx-memory", "kortyx-tests", "kortyx-tests"]);
+        assert_eq!(tested("sqlite", &workspace), ["kortyx-sqlite", "kortyx-tests", "kortyx-tests"]);
+    }
+
+    #[test]
+    fn each_store_is_tested_with_and_without_the_codec() {
+        for lane in LANES.iter().filter(|lane| !["lint", "docs", "layers", "features", "unit"].contains(&lane.name)) {
+            let stores = |is_coded: bool| {
+                let environments = lane.steps.iter().filter_map(|step| match step {
+                    Step::Tests { env, .. } => Some(*env),
+                    _ => None,
+                });
+                let wanted =
+                    environments.filter(|env| env.iter().any(|(name, _)| *name == "KORTYX_TEST_CODEC") == is_coded);
+                let named = wanted.flatten().filter(|(name, _)| *name == "KORTYX_TEST_STORE");
+                named.map(|(_, store)| *store).collect::<Vec<_>>()
+            };
+            assert_eq!((stores(false), stores(true)), (vec![lane.name], vec![lane.name]), "{}", lane.name);
+        }
     }
 
     #[test]

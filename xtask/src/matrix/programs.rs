@@ -81,11 +81,11 @@ impl Programs {
         found
     }
 
-    /// Targets of a package that should be test programs and are not: they did not compile.
-    pub(super) fn missing(&self, member: &Member) -> Vec<String> {
+    /// Targets of a package, each after its name, that should be test programs and are not: they did not compile.
+    pub(super) fn missing<'m>(&self, member: &'m Member) -> Vec<(&'m str, &'m str)> {
         let built: Vec<_> = self.of(member).into_iter().map(|program| &program.target).collect();
         let missing = member.tests.iter().filter(|target| !built.contains(target));
-        missing.map(|target| format!("{} {target}", member.name)).collect()
+        missing.map(|target| (member.name.as_str(), target.as_str())).collect()
     }
 
     /// The command that runs a test program as `cargo test` would, with the output of passed tests shown.

@@ -101,9 +101,9 @@ impl<'a> Runner<'a> {
             Step::Layers => self.layers(),
             Step::FeatureSets => self.feature_sets(lane),
             Step::Doctests => self.doctests(lane),
-            Step::Tests { packages, env } => {
+            Step::Tests { packages, target, env } => {
                 let members = packages.resolve(self.workspace)?;
-                self.tests(lane, &members, env)
+                self.tests(lane, &members, *target, env)
             }
         }
     }
@@ -156,25 +156,35 @@ impl<'a> Runner<'a> {
         Ok(tally)
     }
 
-    fn tests(&mut self, lane: &Lane, members: &[&Member], env: Env) -> Result<Tally, Error> {
+    fn tests(&mut self, lane: &Lane, members: &[&Member], target: Option<&str>, env: Env) -> Result<Tally, Error> {
         let programs = match self.programs.take() {
             Some(programs) => programs,
             None => self.build()?,
         };
-        let tally = self.run_programs(&programs, lane, members, env);
+        let tally = self.run_programs(&programs, lane, members, target, env);
         self.programs = Some(programs);
         tally
     }
 
-    fn run_programs(&self, programs: &Programs, lane: &Lane, members: &[&Member], env: Env) -> Result<Tally, Error> {
+    fn run_programs(
+        &self,
+        programs: &Programs,
+        lane: &Lane,
+        members: &[&Member],
+        target: Option<&str>,
+        env: Env,
+    ) -> Result<Tally, Error> {
         let mut sum = Tally::default();
-        let missing: Vec<_> = members.iter().flat_map(|member| programs.missing(member)).collect();
+        let is_meant = |one: &str| target.is_none_or(|target| target == one);
+        let missing = members.iter().flat_map(|member| programs.missing(member));
+        let missing: Vec<_> =
+            missing.filter(|(_, target)| is_meant(target)).map(|(name, target)| format!("{name} {target}")).collect();
         if !missing.is_empty() {
             say(format_args!("   FAIL  did not compile: {}", missing.join(", ")));
             sum += Tally::one_failed();
         }
         for member in members {
-            for program in programs.of(member) {
+            for program in programs.of(member).into_iter().filter(|program| is_meant(&program.target)) {
                 let name = format!("{} {}{}", member.name, program.target, variant(env));
                 let mut command = programs.command(program, member);
                 for server in Server::ALL {

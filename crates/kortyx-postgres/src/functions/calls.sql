@@ -52,8 +52,8 @@ BEGIN
 END
 $$;
 
--- The rows that a reply refers to.
-CREATE FUNCTION kortyx.expand_v1(p_reply jsonb)
+-- The rows that a reply refers to. A snapshot with a revision stays behind where that is wanted: its row has the revision then.
+CREATE FUNCTION kortyx.expand_v1(p_reply jsonb, p_detached boolean)
 RETURNS TABLE (tag text, data text, p1 bytea, p2 bytea, p3 bytea)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -89,7 +89,11 @@ BEGIN
             SELECT * INTO r FROM kortyx.runs AS o WHERE o.id = key;
             -- Told again after another driver took over: there is nothing to hand out.
             CONTINUE WHEN NOT FOUND OR r.fence <> (extra ->> 'fence')::bigint OR r.snapshot IS NULL;
-            RETURN QUERY SELECT 'claim', kortyx.run_v1(r, extra), r.outcome, r.snapshot, NULL::bytea;
+            IF p_detached AND r.revision IS NOT NULL THEN
+                RETURN QUERY SELECT 'claim', kortyx.run_v1(r, extra), r.outcome, NULL::bytea, r.revision;
+            ELSE
+                RETURN QUERY SELECT 'claim', kortyx.run_v1(r, extra), r.outcome, r.snapshot, NULL::bytea;
+            END IF;
             IF r.has_entries THEN
                 RETURN QUERY SELECT 'entry', NULL::text, e.body, NULL::bytea, NULL::bytea
                 FROM kortyx.entries AS e WHERE e.run = key ORDER BY e.id;
@@ -143,7 +147,7 @@ BEGIN
             END IF;
         END IF;
     END IF;
-    RETURN QUERY SELECT * FROM kortyx.expand_v1(reply);
+    RETURN QUERY SELECT * FROM kortyx.expand_v1(reply, (p ->> 'detached')::boolean);
 END
 $$;
 

@@ -7,7 +7,8 @@ DECLARE
     r kortyx.runs;
     now bigint := kortyx.now_v1((p ->> 'shift')::bigint);
 BEGIN
-    r := kortyx.add_run_v1(p -> 'run', p -> 'pin', 'running', now, 0, b[(p ->> 'snapshot')::integer], p -> 'driver');
+    r := kortyx.add_run_v1(p -> 'run', p -> 'pin', 'running', now, 0, b[(p ->> 'snapshot')::integer], p ->> 'revision',
+        p -> 'driver');
     RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object(
         'w', TRUE, 'fence', r.fence, 'until', r.lease_until)));
 END
@@ -70,7 +71,7 @@ BEGIN
             PERFORM kortyx.lock_session_v1(p -> 'run' ->> 'session_id');
         END IF;
         now := kortyx.now_v1((p ->> 'shift')::bigint);
-        r := kortyx.add_run_v1(p -> 'run', p -> 'pin', 'suspended', now, 0, body, NULL);
+        r := kortyx.add_run_v1(p -> 'run', p -> 'pin', 'suspended', now, 0, body, p ->> 'revision', NULL);
     ELSE
         r := kortyx.held_v1(p -> 'lease', c IS NOT NULL);
         now := kortyx.now_v1((p ->> 'shift')::bigint);
@@ -87,7 +88,8 @@ BEGIN
         UPDATE kortyx.runs AS o
         SET status = 'suspended', pin = (p -> 'pin' ->> 'digest')::uuid, workflow_id = p -> 'pin' ->> 'id',
             workflow_version = p -> 'pin' ->> 'version', fingerprint = p -> 'pin' ->> 'fingerprint', lease_until = 0,
-            driver = NULL, absorbed = o.answers, has_entries = FALSE, updated_at = now, snapshot = body
+            driver = NULL, absorbed = o.answers, has_entries = FALSE, updated_at = now, snapshot = body,
+            revision = decode(p ->> 'revision', 'hex')
         WHERE o.id = r.id RETURNING * INTO r;
         IF jsonb_array_length(p -> 'withdraw') > 0 THEN
             PERFORM kortyx.close_v1(r, ARRAY(SELECT jsonb_array_elements_text(p -> 'withdraw')), 'superseded', now);
@@ -119,7 +121,7 @@ BEGIN
             PERFORM kortyx.lock_session_v1(p -> 'run' ->> 'session_id');
         END IF;
         now := kortyx.now_v1((p ->> 'shift')::bigint);
-        r := kortyx.add_run_v1(p -> 'run', p -> 'pin', p ->> 'status', now, 0, NULL, NULL);
+        r := kortyx.add_run_v1(p -> 'run', p -> 'pin', p ->> 'status', now, 0, NULL, NULL, NULL);
     ELSE
         r := kortyx.held_v1(p -> 'lease', c IS NOT NULL);
         now := kortyx.now_v1((p ->> 'shift')::bigint);
@@ -134,7 +136,7 @@ BEGIN
     UPDATE kortyx.runs AS o
     SET status = p ->> 'status', pin = (p -> 'pin' ->> 'digest')::uuid, workflow_id = p -> 'pin' ->> 'id',
         workflow_version = p -> 'pin' ->> 'version', fingerprint = p -> 'pin' ->> 'fingerprint', lease_until = 0,
-        driver = NULL, has_entries = FALSE, updated_at = now, snapshot = NULL,
+        driver = NULL, has_entries = FALSE, updated_at = now, snapshot = NULL, revision = NULL,
         outcome = b[(p ->> 'outcome')::integer], reason = coalesce(p ->> 'reason', o.reason)
     WHERE o.id = r.id;
     IF c IS NOT NULL THEN

@@ -75,6 +75,13 @@ BEGIN
     WHEN 'run' THEN
         keys := ARRAY(SELECT o.id FROM kortyx.runs AS o WHERE o.run_id = p ->> 'id');
         reply := kortyx.refs_v1('run', keys);
+    WHEN 'snapshots' THEN
+        RETURN QUERY
+        SELECT 'snapshot', json_build_object('run_id', o.run_id)::text, o.snapshot, NULL::bytea, NULL::bytea
+        FROM jsonb_array_elements(p -> 'leases') AS held (lease)
+            JOIN kortyx.runs AS o ON o.run_id = held.lease ->> 'run_id' AND o.fence = (held.lease ->> 'fence')::bigint
+        WHERE o.snapshot IS NOT NULL;
+        RETURN;
     WHEN 'interrupt' THEN
         SELECT coalesce(jsonb_agg(jsonb_build_array('question', i.id, jsonb_build_object('now', now))), '[]') INTO reply
         FROM kortyx.interrupts AS i WHERE i.request_id = p ->> 'id';
@@ -98,6 +105,6 @@ BEGIN
         reply := kortyx.refs_v1('checkpoint', keys);
     END CASE;
     reply := jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object('now', now, 'next', next))) || reply;
-    RETURN QUERY SELECT * FROM kortyx.expand_v1(reply);
+    RETURN QUERY SELECT * FROM kortyx.expand_v1(reply, FALSE);
 END
 $$;

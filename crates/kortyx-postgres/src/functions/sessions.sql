@@ -56,7 +56,7 @@ BEGIN
     END IF;
     r := kortyx.add_run_v1(
         jsonb_build_object('run_id', p_run_id, 'session_id', p_session, 'context', c.context, 'pairs', to_jsonb(c.pairs)),
-        c.pin, 'suspended', p_now, c.answers, c.snapshot, NULL);
+        c.pin, 'suspended', p_now, c.answers, c.snapshot, NULL, NULL);
     INSERT INTO kortyx.interrupts (
         request_id, run, session_id, token, ask, workflow, node, question, created_at, expires_at, status, default_answer,
         optional_cancel, after_response

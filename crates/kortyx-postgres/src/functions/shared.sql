@@ -49,7 +49,8 @@ $$;
 
 -- Stores a new run; with its first lease where a driver is given.
 CREATE FUNCTION kortyx.add_run_v1(
-    p_run jsonb, p_pin jsonb, p_status text, p_now bigint, p_answers bigint, p_snapshot bytea, p_driver jsonb
+    p_run jsonb, p_pin jsonb, p_status text, p_now bigint, p_answers bigint, p_snapshot bytea, p_revision text,
+    p_driver jsonb
 ) RETURNS kortyx.runs
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -57,14 +58,14 @@ DECLARE
 BEGIN
     INSERT INTO kortyx.runs (
         run_id, session_id, pin, workflow_id, workflow_version, fingerprint, context, pairs, status, created_at,
-        updated_at, fence, lease_until, driver, answers, absorbed, has_entries, cancel_requested, snapshot
+        updated_at, fence, lease_until, driver, answers, absorbed, has_entries, cancel_requested, snapshot, revision
     ) VALUES (
         p_run ->> 'run_id', p_run ->> 'session_id', (p_pin ->> 'digest')::uuid, p_pin ->> 'id', p_pin ->> 'version',
         p_pin ->> 'fingerprint', p_run -> 'context',
         ARRAY(SELECT pair::uuid FROM jsonb_array_elements_text(p_run -> 'pairs') AS pair), p_status, p_now,
         p_now, CASE WHEN p_driver IS NULL THEN 0 ELSE 1 END,
         CASE WHEN p_driver IS NULL THEN 0 ELSE kortyx.later_v1(p_now, (p_driver ->> 'ttl')::bigint) END,
-        p_driver ->> 'id', p_answers, p_answers, FALSE, FALSE, p_snapshot
+        p_driver ->> 'id', p_answers, p_answers, FALSE, FALSE, p_snapshot, decode(p_revision, 'hex')
     )
     ON CONFLICT (run_id) DO NOTHING RETURNING * INTO r;
     IF NOT FOUND THEN
@@ -156,8 +157,8 @@ BEGIN
         DELETE FROM kortyx.entries AS e WHERE e.run = r.id;
     END IF;
     UPDATE kortyx.runs AS o
-    SET status = p_status, lease_until = 0, driver = NULL, snapshot = NULL, has_entries = FALSE, updated_at = p_now,
-        reason = coalesce(p_reason, o.reason), outcome = p_outcome
+    SET status = p_status, lease_until = 0, driver = NULL, snapshot = NULL, revision = NULL, has_entries = FALSE,
+        updated_at = p_now, reason = coalesce(p_reason, o.reason), outcome = p_outcome
     WHERE o.id = r.id;
 END
 $$;

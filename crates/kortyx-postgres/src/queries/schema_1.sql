@@ -2,7 +2,8 @@
 
 -- Runs. `pin` is a digest of the definition, `pairs` are digests of the context's entries; both have a fixed size, whatever
 -- the texts. `lease_until` is 0 when nobody drives. `answers` counts accepted answers, `absorbed` says how many of them the
--- snapshot holds. Whoever holds a row's lock may write its run's questions and entries.
+-- snapshot holds. `revision` is the snapshot's digest when its writer also put it into a cache. Whoever holds a row's lock may write
+-- its run's questions and entries.
 CREATE TABLE kortyx.runs (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     run_id text COLLATE "C" NOT NULL UNIQUE,
@@ -25,7 +26,8 @@ CREATE TABLE kortyx.runs (
     cancel_requested boolean NOT NULL,
     reason text,
     outcome bytea,
-    snapshot bytea
+    snapshot bytea,
+    revision bytea
 );
 
 -- Opaque bytes may be compressed or encrypted already: they are stored as they come, and beside the row when they are large.

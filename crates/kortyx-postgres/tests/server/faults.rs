@@ -87,7 +87,7 @@ async fn a_granted_run_that_was_taken_over_meanwhile_is_not_handed_out_again() {
     let again = world
         .number(
             "SELECT count(*) FROM kortyx.transitions AS t, \
-        LATERAL kortyx.expand_v1(t.reply) AS e WHERE e.tag = 'claim'",
+        LATERAL kortyx.expand_v1(t.reply, FALSE) AS e WHERE e.tag = 'claim'",
         )
         .await;
     assert_eq!(again, 1, "only the newer grant");

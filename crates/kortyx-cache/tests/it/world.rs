@@ -1,0 +1,168 @@
+//! Fresh places, and short ways to a run.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use kortyx_cache::{CacheConfig, CachedStore};
+use kortyx_postgres::{PostgresConfig, PostgresStore};
+use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId};
+use kortyx_redis::{RedisCache, RedisConfig};
+use kortyx_store::{
+    AnswerOutcome, AnswerRequest, AskKey, Bytes, Claimed, Drive, Driver, InterruptRecord, NewAnswer, NewInterrupt,
+    NewRun, Proof, RunRef, Store, Suspend, Suspended, WorkflowPin,
+};
+use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
+
+use crate::server::postgres_url;
+
+/// The tables with rows of runs and sessions.
+const TABLES: [&str; 8] = [
+    "runs",
+    "entries",
+    "interrupts",
+    "pending_context",
+    "sessions",
+    "checkpoints",
+    "checkpoint_questions",
+    "transitions",
+];
+
+/// A name that no other test uses.
+pub(crate) fn unique(kind: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{kind}_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Fresh schemas of one server.
+pub(crate) struct Schemas {
+    last: Mutex<String>,
+}
+
+impl Schemas {
+    pub(crate) fn new() -> Self {
+        Self { last: Mutex::default() }
+    }
+
+    pub(crate) fn last(&self) -> String {
+        self.last.lock().unwrap().clone()
+    }
+
+    /// Removes the schema before, and names the next.
+    pub(crate) async fn next(&self) {
+        let before = std::mem::replace(&mut *self.last.lock().unwrap(), unique("cached"));
+        if !before.is_empty() {
+            execute(&format!("DROP SCHEMA IF EXISTS {before} CASCADE")).await;
+        }
+    }
+
+    /// Empties the schema, for another case.
+    pub(crate) async fn empty(&self) {
+        self.execute(&format!(
+            "TRUNCATE {} RESTART IDENTITY",
+            TABLES.map(|table| format!("kortyx.{table}")).join(", ")
+        ))
+        .await;
+    }
+
+    /// Runs a statement on this schema.
+    pub(crate) async fn execute(&self, sql: &str) {
+        execute(&sql.replace("kortyx.", &format!("{}.", self.last()))).await;
+    }
+}
+
+async fn execute(sql: &str) {
+    let options: PgConnectOptions = postgres_url().parse().unwrap();
+    let mut connection = options.connect().await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+}
+
+/// A store of its own beside a Redis.
+pub(crate) async fn beside(redis: &str, config: CacheConfig) -> CachedStore<PostgresStore, RedisCache> {
+    let place = PostgresConfig::parse(&postgres_url()).unwrap().schema(&unique("cached")).unwrap().pool_size(3);
+    let cache = RedisCache::new(&RedisConfig::parse(redis).unwrap().prefix(unique("cache")).unwrap()).unwrap();
+    let store = CachedStore::new(PostgresStore::open(place).await.unwrap(), cache, config);
+    store.setup().await.unwrap();
+    store
+}
+
+fn pin() -> WorkflowPin {
+    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".repeat(32) }
+}
+
+fn driver() -> Driver {
+    Driver { id: "driver".to_owned(), ttl: Duration::from_secs(30) }
+}
+
+/// A run that waits, with this snapshot.
+pub(crate) async fn paused(store: &dyn Store, snapshot: &Bytes) -> InterruptRecord {
+    let run = NewRun {
+        run_id: RunId::new(unique("run")).unwrap(),
+        session_id: SessionId::new(unique("session")).unwrap(),
+        workflow: pin(),
+        context: BTreeMap::new(),
+    };
+    suspended(store, RunRef::New(run, driver()), snapshot, 0).await
+}
+
+/// The run of a claim that waits again, with this snapshot.
+pub(crate) async fn paused_again(store: &dyn Store, claimed: &Claimed, snapshot: &Bytes) -> InterruptRecord {
+    suspended(store, RunRef::Held(claimed.lease.clone()), snapshot, claimed.run.answers).await
+}
+
+async fn suspended(store: &dyn Store, run: RunRef, snapshot: &Bytes, answers_seen: u64) -> InterruptRecord {
+    let ask = NewInterrupt {
+        request_id: RequestId::new(unique("human")).unwrap(),
+        token: ResumeToken::parse(unique("token")).unwrap(),
+        ask: AskKey(unique("ask")),
+        workflow: "review".to_owned(),
+        node: "approve".to_owned(),
+        question: Bytes::from_static(b"{}"),
+        expires_in: Duration::from_mins(15),
+        default: None,
+        optional_cancel: false,
+        after_response_completed: false,
+    };
+    let request = Suspend {
+        run,
+        workflow: pin(),
+        snapshot: snapshot.clone(),
+        publish: vec![ask],
+        withdraw: Vec::new(),
+        answers_seen,
+        checkpoint: None,
+    };
+    match store.suspend(request).await.unwrap() {
+        Suspended::Saved(mut open) => open.remove(0),
+        other => panic!("expected a saved suspension, got {other:?}"),
+    }
+}
+
+/// Answers a question; gives the run.
+pub(crate) async fn answered(store: &dyn Store, question: &InterruptRecord) -> Claimed {
+    let answer = NewAnswer {
+        request_id: question.request_id.clone(),
+        proof: Proof::Token(question.token.clone()),
+        session_id: None,
+        run_id: None,
+        answer: Bytes::from_static(b"\"yes\""),
+        cancel: false,
+        actor: None,
+    };
+    match store.answer(AnswerRequest { answers: vec![answer], driver: Some(driver()) }).await.unwrap() {
+        AnswerOutcome::Accepted(_, Drive::Granted(claimed)) => *claimed,
+        other => panic!("expected a granted lease, got {other:?}"),
+    }
+}
+
+/// A snapshot of this length that no other equals.
+pub(crate) fn snapshot(length: usize) -> Bytes {
+    let mut bytes = vec![0; length];
+    getrandom::fill(&mut bytes).unwrap();
+    bytes.into()
+}
