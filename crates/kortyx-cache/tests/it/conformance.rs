@@ -13,10 +13,7 @@ use kortyx_cache::{CacheConfig, CacheCounts, CachedStore};
 use kortyx_codec::conformance::Coded;
 use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
 use kortyx_redis::{RedisCache, RedisConfig};
-use kortyx_store::{
-    PayloadCache, Store, StoreError,
-    conformance::{self, Backend as _},
-};
+use kortyx_store::{PayloadCache, Store, StoreError, conformance};
 
 use crate::{
     moody::{Mood, Moody},

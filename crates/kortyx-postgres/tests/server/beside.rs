@@ -149,7 +149,7 @@ async fn a_run_that_is_taken_over_while_its_snapshot_is_looked_for_is_not_handed
         AnswerOutcome::Accepted(receipts, Drive::Left) => assert_eq!(receipts.len(), 1),
         other => panic!("the lease is another's, and this is {other:?}"),
     }
-    let taken_over = shelf.taken_over.lock().unwrap();
+    let taken_over = std::mem::take(&mut *shelf.taken_over.lock().unwrap());
     assert_eq!((taken_over.len(), taken_over[0].answers.len()), (1, 1));
     assert_eq!(taken_over[0].snapshot, Bytes::from_static(b"suspended"));
     assert_eq!(store.interrupt(&question.request_id).await.unwrap().unwrap().status, InterruptStatus::Answered);
