@@ -92,7 +92,7 @@ pub(crate) async fn beside(redis: &str, config: CacheConfig) -> CachedStore<Post
 }
 
 fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".to_owned(), version: "1".to_owned(), fingerprint: "5e".repeat(32) }
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() }
 }
 
 fn driver() -> Driver {
