@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashSet};
 
 use futures_util::future::try_join_all;
-use kortyx_protocol::{RequestId, RunId};
+use kortyx_protocol::{RequestId, RunId, SessionId};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, Drive, NewAnswer, Proof, Refusal,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, Drive, Driver, NewAnswer, Proof, Refusal,
     RunStatus, StoreError, StoreErrorKind,
 };
-use serde_json::{Value, json};
 
 use crate::{
-    encode::{Request, scope},
-    names::{Kind, session_digest},
+    encode::{Request, millis, scope},
+    locate::Place,
+    names::{Kind, session_digest, token_digest},
     reply::{Damage, Parts, Reading, Reply},
     row, script,
     store::RedisStore,
@@ -25,27 +25,35 @@ impl RedisStore {
     pub(crate) async fn answer_questions(&self, answers: AnswerRequest) -> Result<AnswerOutcome, StoreError> {
         check(&answers.answers)?;
         let homes = try_join_all(answers.answers.iter().map(|answer| self.home(answer))).await?;
-        let mut sessions: Vec<&String> = homes.iter().flatten().collect();
+        let mut sessions: Vec<&String> = homes.iter().flatten().map(|home| &home.digest).collect();
         sessions.sort();
         sessions.dedup();
         match sessions.as_slice() {
             [] => Ok(AnswerOutcome::Refused(all_unknown(&answers.answers))),
-            [session] => self.answer_in(session, &answers).await,
+            [session] => self.answer_in(session, &homes, &answers).await,
             _ => self.answer_across(&homes, &answers).await,
         }
     }
 
-    /// The session of a question, by its locator or else by what the caller says.
-    async fn home(&self, answer: &NewAnswer) -> Result<Option<String>, StoreError> {
+    /// Where a question is, by its locator or else by what the caller says.
+    async fn home(&self, answer: &NewAnswer) -> Result<Option<Place>, StoreError> {
         let found = self.find(ANSWER, Kind::Question, answer.request_id.as_str()).await?;
-        Ok(found.or_else(|| answer.session_id.as_ref().map(session_digest)))
+        let told = || {
+            let digest = answer.session_id.as_ref().map(session_digest)?;
+            Some(Place { digest, run: String::new() })
+        };
+        Ok(found.or_else(told))
     }
 
     /// Decides over questions of one session.
-    async fn answer_in(&self, digest: &str, answers: &AnswerRequest) -> Result<AnswerOutcome, StoreError> {
-        let all: Vec<_> = answers.answers.iter().collect();
-        let mut request = self.encode_answers(&all)?;
-        request.driver(answers.driver.as_ref());
+    async fn answer_in(
+        &self,
+        digest: &str,
+        homes: &[Option<Place>],
+        answers: &AnswerRequest,
+    ) -> Result<AnswerOutcome, StoreError> {
+        let all: Vec<_> = answers.answers.iter().zip(homes).collect();
+        let request = self.encode_answers(&all, answers.driver.as_ref(), false)?;
         let said = self.transition(ANSWER, &script::ANSWER, digest, request).await?;
         let outcome = outcome(said, &answers.answers).map_err(|damage| damage.during(ANSWER))?;
         if let AnswerOutcome::Accepted(_, Drive::Granted(claimed)) = &outcome {
@@ -54,51 +62,50 @@ impl RedisStore {
         Ok(outcome)
     }
 
-    fn encode_answers(&self, answers: &[&NewAnswer]) -> Result<Request, StoreError> {
+    fn encode_answers(
+        &self,
+        answers: &[(&NewAnswer, &Option<Place>)],
+        driver: Option<&Driver>,
+        is_dry: bool,
+    ) -> Result<Request, StoreError> {
         let mut request = self.request(ANSWER);
-        let mut encoded = Vec::with_capacity(answers.len());
-        for answer in answers {
-            let mut parts = json!({
-                "id": answer.request_id.as_str(),
-                "answer": request.payload("an answer", answer.answer.clone())?,
-                "cancel": u8::from(answer.cancel),
-            });
-            if let Some(parts) = parts.as_object_mut() {
-                let mut set = |name: &str, value: Value| parts.insert(name.to_owned(), value);
-                match &answer.proof {
-                    Proof::Token(token) => set("token", token.expose().into()),
-                    Proof::Scope(proof) => set("scope", scope(proof)),
-                };
-                answer.session_id.iter().for_each(|id| drop(set("session", id.as_str().into())));
-                answer.run_id.iter().for_each(|id| drop(set("run", id.as_str().into())));
-                answer.actor.iter().for_each(|actor| drop(set("actor", actor.as_str().into())));
-            }
-            encoded.push(parts);
+        let ttl = driver.map_or(0, |driver| millis(driver.ttl));
+        request.packed.byte(u8::from(driver.is_some())).number(ttl).byte(u8::from(is_dry)).count(answers.len());
+        for (answer, home) in answers {
+            let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+            request.packed.id(answer.request_id.as_str()).id(home.as_ref().map_or("", |home| home.run.as_str()));
+            match &answer.proof {
+                Proof::Token(token) => request.packed.raw(&[0, 16]).raw(&token_digest(token)).count(0),
+                Proof::Scope(proof) => request.packed.id("").bytes(scope(proof).to_string().as_bytes()),
+            };
+            request.packed.id(&text(answer.session_id.as_ref().map(SessionId::as_str)));
+            request.packed.id(&text(answer.run_id.as_ref().map(RunId::as_str))).byte(u8::from(answer.cancel));
+            let actor = answer.actor.as_ref().map(|actor| format!("={actor}"));
+            request.packed.bytes(text(actor.as_deref()).as_bytes());
+            request.payload("an answer", answer.answer.clone())?;
         }
-        request.set("answers", encoded);
         Ok(request)
     }
 
     /// Questions of several sessions are never answered together: this only finds out what to say.
     async fn answer_across(
         &self,
-        homes: &[Option<String>],
+        homes: &[Option<Place>],
         answers: &AnswerRequest,
     ) -> Result<AnswerOutcome, StoreError> {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let (mut all_known, mut refused) = (true, Vec::new());
         for (place, home) in homes.iter().enumerate() {
             if let Some(home) = home {
-                groups.entry(home).or_default().push(place);
+                groups.entry(&home.digest).or_default().push(place);
             } else {
                 all_known = false;
                 refused.push((place, Refusal::Unknown));
             }
         }
         for (digest, places) in groups {
-            let group: Vec<_> = places.iter().filter_map(|place| answers.answers.get(*place)).collect();
-            let mut request = self.encode_answers(&group)?;
-            request.set("dry", true);
+            let group = places.iter().filter_map(|place| answers.answers.get(*place).zip(homes.get(*place)));
+            let request = self.encode_answers(&group.collect::<Vec<_>>(), None, true)?;
             let said = self.read(ANSWER, &script::ANSWER, digest, request).await?;
             let (known, some) = dry(said).map_err(|damage| damage.during(ANSWER))?;
             all_known &= known;
@@ -122,9 +129,9 @@ impl RedisStore {
         let digest = match &cancel.target {
             CancelTarget::Session(session_id) => session_digest(session_id),
             CancelTarget::Run(run_id) => {
-                let Some(digest) = self.find(CANCEL, Kind::Run, run_id.as_str()).await? else { return Ok(Vec::new()) };
+                let Some(place) = self.find(CANCEL, Kind::Run, run_id.as_str()).await? else { return Ok(Vec::new()) };
                 request.set("run", run_id.as_str());
-                digest
+                place.digest
             }
         };
         let said = self.transition(CANCEL, &script::CANCEL, &digest, request).await?;
@@ -213,8 +220,9 @@ fn dry(said: Reply) -> Reading<(bool, Vec<(usize, Refusal)>)> {
 
 fn cancelled(reply: Reply) -> Reading<CancelOutcome> {
     let mut parts = Parts::of(reply)?;
+    let outcome = parts.text()?;
     let run_id = RunId::new(parts.text()?).map_err(|_| Damage::new("a run's id does not read back"))?;
-    let (outcome, status) = (parts.text()?, parts.text()?);
+    let status = parts.text()?;
     let status = RunStatus::parse(&status).ok_or_else(|| Damage::new("a run's status does not read back"))?;
     Ok(match outcome.as_str() {
         "cancelled" => CancelOutcome::Cancelled(run_id),

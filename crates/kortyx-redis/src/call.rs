@@ -5,18 +5,15 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use kortyx_store::{StoreError, StoreErrorKind};
-use serde_json::json;
 
 use crate::{
     encode::{Request, millis},
-    names::Kind,
+    locate::NewId,
+    pack::Packer,
     reply::{Damage, Parts, Reading, Reply},
     script::{DUE, Script},
     store::RedisStore,
 };
-
-/// How long a transition's reply is kept for a repeat of it, in milliseconds: more than any patience.
-const MEMO: u64 = 60_000;
 
 impl RedisStore {
     pub(crate) fn request(&self, operation: &'static str) -> Request {
@@ -29,10 +26,10 @@ impl RedisStore {
         operation: &'static str,
         script: &Script,
         digest: &str,
-        mut request: Request,
+        request: Request,
     ) -> Result<Reply, StoreError> {
-        request.set("op", self.next_op());
-        self.read(operation, script, digest, request).await
+        let op = self.next_op();
+        self.call(operation, script, digest, &op, request).await
     }
 
     /// A transition of a session's own: takes the ids that it brings first, and remembers them after.
@@ -41,13 +38,13 @@ impl RedisStore {
         operation: &'static str,
         script: &Script,
         digest: &str,
-        ids: &[(Kind, String)],
+        ids: &[NewId],
         request: Request,
     ) -> Result<Reply, StoreError> {
         self.take_ids(operation, digest, ids).await?;
         let reply = self.transition(operation, script, digest, request).await?;
-        for (kind, id) in ids {
-            self.memory.put(*kind, id, digest);
+        for new in ids {
+            self.memory.put(new.kind, &new.id, new.place(digest));
         }
         Ok(reply)
     }
@@ -60,17 +57,24 @@ impl RedisStore {
         digest: &str,
         request: Request,
     ) -> Result<Reply, StoreError> {
-        let settings = json!({
-            "p": self.names.prefix(),
-            "single": u8::from(!self.config.by_slot),
-            "offset": self.config.clock_offset.load(Ordering::Relaxed),
-            "memo": MEMO,
-            "keep": millis(self.config.keep_finished),
-            "idle": millis(self.config.keep_idle),
-        });
-        let mut args = vec![Bytes::from(settings.to_string())];
-        args.push(serde_json::Value::Object(request.body).to_string().into());
-        args.extend(request.payloads);
+        self.call(operation, script, digest, "", request).await
+    }
+
+    async fn call(
+        &self,
+        operation: &'static str,
+        script: &Script,
+        digest: &str,
+        op: &str,
+        mut request: Request,
+    ) -> Result<Reply, StoreError> {
+        let mut settings = Packer::with_room(128);
+        settings.id(self.names.prefix()).byte(u8::from(!self.config.by_slot));
+        settings.signed(self.config.clock_offset.load(Ordering::Relaxed));
+        settings.number(millis(self.config.keep_finished)).number(millis(self.config.keep_idle)).id(op);
+        let mut args = Vec::with_capacity(2 + request.payloads.len());
+        args.extend([settings.take(), request.head()]);
+        args.append(&mut request.payloads);
         let key = self.names.session(digest);
         let reply = self.client(operation)?.script(operation, script, &key, args).await?;
         let (said, hints) = done(operation, reply)?;
@@ -119,6 +123,9 @@ impl RedisStore {
     /// Tells keys of other slots what a transition did. What fails here is found again by repair.
     async fn apply(&self, operation: &'static str, hints: Vec<Reply>) {
         let Ok(client) = self.client(operation) else { return };
+        if hints.is_empty() {
+            return;
+        }
         let commands = hints.into_iter().filter_map(|hint| command_of(hint).ok());
         let sent = commands.map(|(command, args)| client.command(operation, command, args));
         for error in join_all(sent).await.into_iter().filter_map(Result::err) {
@@ -175,6 +182,9 @@ fn command_of(hint: Reply) -> Reading<(&'static str, Vec<Bytes>)> {
     })
 }
 
+/// What stands between a question's id and its run's: neither holds it.
+pub(crate) const BETWEEN: char = '\u{1f}';
+
 /// A place in an index: the session's digest and what follows it.
 pub(crate) struct Entry {
     pub(crate) digest: String,
@@ -198,6 +208,11 @@ impl Entry {
         let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (digest, rest) = (digest.to_owned(), rest.to_owned());
         is_digest.then_some(Self { digest, rest, member })
+    }
+
+    /// A question's id and its run's, in `id`, [`BETWEEN`], `run`.
+    pub(crate) fn question(&self) -> Option<(&str, &str)> {
+        self.rest.split_once(BETWEEN)
     }
 
     /// The run's id in `epoch.id`.
@@ -227,6 +242,8 @@ mod tests {
         let digest = "0123456789abcdef0123456789abcdef";
         let entry = Entry::of_stamped(format!("001767225600000000.000000000001.{digest}.4.run.1")).unwrap();
         assert_eq!((entry.digest.as_str(), entry.run_id()), (digest, Some("run.1")));
+        let entry = Entry::of_stamped(format!("001767225600000000.000000000001.{digest}.human.1\x1frun.1")).unwrap();
+        assert_eq!(entry.question(), Some(("human.1", "run.1")));
         let entry = Entry::of_session(format!("{digest}.99")).unwrap();
         assert_eq!((entry.digest.as_str(), entry.rest.as_str()), (digest, "99"));
         for member in ["", "x.y", "001767225600000000.000000000001.short.4.run"] {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use kortyx_protocol::RunId;
 use kortyx_store::{
     Finish, Finished, Lease, NewCheckpoint, NewInterrupt, OpenRun, Park, Record, Recorded, Renewed, RunRef, RunStatus,
@@ -9,61 +10,81 @@ use kortyx_store::{
 };
 
 use crate::{
-    encode::{Request, millis, new_run, workflow},
+    encode::{Request, definition, fixed, millis},
+    locate::NewId,
     names::{Kind, session_digest},
     reply::{Damage, Parts, Reading, Reply},
     row, script,
     store::RedisStore,
 };
 
-/// The ids that a turn brings.
-fn ids_of(run: Option<&RunId>, publish: &[NewInterrupt], checkpoint: Option<&NewCheckpoint>) -> Vec<(Kind, String)> {
-    let run = run.map(|run_id| (Kind::Run, run_id.as_str().to_owned()));
-    let questions = publish.iter().map(|new| (Kind::Question, new.request_id.as_str().to_owned()));
-    let checkpoint = checkpoint.map(|new| (Kind::Checkpoint, new.id.as_str().to_owned()));
-    run.into_iter().chain(questions).chain(checkpoint).collect()
+/// The ids that a turn brings, and where questions are asked.
+fn ids_of(
+    new: Option<&RunId>,
+    run: Option<&RunId>,
+    publish: &[NewInterrupt],
+    checkpoint: Option<&NewCheckpoint>,
+) -> Vec<NewId> {
+    let new = new.map(NewId::run);
+    let questions = publish.iter().zip(run.into_iter().cycle()).map(|(new, run)| NewId::question(&new.request_id, run));
+    new.into_iter().chain(questions).chain(checkpoint.map(|new| NewId::checkpoint(&new.id))).collect()
+}
+
+fn run_id_of(run: &RunRef) -> &RunId {
+    match run {
+        RunRef::New(new, _) => &new.run_id,
+        RunRef::Held(lease) => &lease.run_id,
+    }
 }
 
 impl RedisStore {
     /// The session of a run that a lease is held on.
     async fn held(&self, operation: &'static str, lease: &Lease) -> Result<String, StoreError> {
         let found = self.find(operation, Kind::Run, lease.run_id.as_str()).await?;
-        found.ok_or_else(|| StoreError::new(StoreErrorKind::LeaseLost, operation, "the run is not stored"))
+        found
+            .map(|place| place.digest)
+            .ok_or_else(|| StoreError::new(StoreErrorKind::LeaseLost, operation, "the run is not stored"))
     }
 
-    /// Says which run a turn is of; gives its session and, of a new one, its id.
+    /// Says which run a turn is of; gives its session, of a new one its id, and what never changes of it.
     async fn run_of(
         &self,
         operation: &'static str,
         request: &mut Request,
         run: &RunRef,
-    ) -> Result<(String, Option<RunId>), StoreError> {
+    ) -> Result<(String, Option<RunId>, Bytes), StoreError> {
         match run {
             RunRef::New(new, _) => {
-                request.set("new", new_run(new));
-                Ok((session_digest(&new.session_id), Some(new.run_id.clone())))
+                request.packed.byte(1).id(new.run_id.as_str()).number(0);
+                Ok((session_digest(&new.session_id), Some(new.run_id.clone()), fixed(new)))
             }
             RunRef::Held(lease) => {
-                request.lease(lease);
-                Ok((self.held(operation, lease).await?, None))
+                request.packed.byte(0).id(lease.run_id.as_str()).number(lease.fence);
+                Ok((self.held(operation, lease).await?, None, Bytes::new()))
             }
         }
+    }
+
+    /// A request under a lease.
+    fn under(&self, operation: &'static str, lease: &Lease) -> Request {
+        let mut request = self.request(operation);
+        request.packed.id(lease.run_id.as_str()).number(lease.fence);
+        request
     }
 
     pub(crate) async fn open_run(&self, open: OpenRun) -> Result<Lease, StoreError> {
         const OPERATION: &str = "open";
         let OpenRun { run, driver, snapshot } = open;
         let mut request = self.request(OPERATION);
-        request.set("run", new_run(&run));
-        request.set("workflow", workflow(&run.workflow));
-        request.driver(Some(&driver));
-        let snapshot = request.payload("a snapshot", snapshot)?;
-        request.set("snapshot", snapshot);
-        let (digest, ids) = (session_digest(&run.session_id), ids_of(Some(&run.run_id), &[], None));
+        request.packed.id(run.run_id.as_str()).number(millis(driver.ttl));
+        request.payloads.push(definition(&run.workflow));
+        request.payload("a snapshot", snapshot)?;
+        request.payloads.push(fixed(&run));
+        let (digest, ids) = (session_digest(&run.session_id), ids_of(Some(&run.run_id), None, &[], None));
         let said = self.bring(OPERATION, &script::OPEN, &digest, &ids, request).await?;
         let read = || {
             let mut parts = Parts::of(said)?;
-            Ok(Lease { run_id: run.run_id, fence: parts.next()?.count()?, until: row::time(parts.next()?)? })
+            Ok(Lease { run_id: run.run_id, fence: parts.next()?.count()?, until: row::moment(parts.next()?)? })
         };
         read().map_err(|damage: Damage| damage.during(OPERATION))
     }
@@ -71,15 +92,11 @@ impl RedisStore {
     pub(crate) async fn record_entries(&self, record: Record) -> Result<Recorded, StoreError> {
         const OPERATION: &str = "record";
         let Record { lease, entries, publish, withdraw, answers_seen } = record;
-        let mut request = self.request(OPERATION);
-        request.lease(&lease);
-        request.seen(answers_seen);
-        request.withdraw(withdraw);
-        let ids = ids_of(None, &publish, None);
-        let entries = entries.into_iter().map(|entry| request.payload("an entry", entry));
-        let entries = entries.collect::<Result<Vec<_>, _>>()?;
-        request.set("entries", entries);
-        request.publish(publish)?;
+        let mut request = self.under(OPERATION, &lease);
+        request.packed.number(answers_seen).count(entries.len());
+        entries.into_iter().try_for_each(|entry| request.payload("an entry", entry))?;
+        let ids = ids_of(None, Some(&lease.run_id), &publish, None);
+        request.asks(publish, &withdraw)?;
         let digest = self.held(OPERATION, &lease).await?;
         let said = self.bring(OPERATION, &script::RECORD, &digest, &ids, request).await?;
         let read = || {
@@ -93,15 +110,15 @@ impl RedisStore {
     pub(crate) async fn suspend_run(&self, suspend: Suspend) -> Result<Suspended, StoreError> {
         const OPERATION: &str = "suspend";
         let mut request = self.request(OPERATION);
-        request.set("workflow", workflow(&suspend.workflow));
-        request.seen(suspend.answers_seen);
-        request.withdraw(suspend.withdraw);
-        let snapshot = request.payload("a snapshot", suspend.snapshot)?;
-        request.set("snapshot", snapshot);
-        let (digest, new) = self.run_of(OPERATION, &mut request, &suspend.run).await?;
-        let ids = ids_of(new.as_ref(), &suspend.publish, suspend.checkpoint.as_ref());
-        request.publish(suspend.publish)?;
+        let (digest, new, fixed) = self.run_of(OPERATION, &mut request, &suspend.run).await?;
+        request.packed.number(suspend.answers_seen);
+        request.payloads.push(definition(&suspend.workflow));
+        request.payload("a snapshot", suspend.snapshot)?;
+        request.payloads.push(fixed);
+        let run_id = run_id_of(&suspend.run);
+        let ids = ids_of(new.as_ref(), Some(run_id), &suspend.publish, suspend.checkpoint.as_ref());
         request.checkpoint(suspend.checkpoint)?;
+        request.asks(suspend.publish, &suspend.withdraw)?;
         let said = self.bring(OPERATION, &script::SUSPEND, &digest, &ids, request).await?;
         suspended(said).map_err(|damage| damage.during(OPERATION))
     }
@@ -109,14 +126,13 @@ impl RedisStore {
     pub(crate) async fn finish_run(&self, finish: Finish) -> Result<Finished, StoreError> {
         const OPERATION: &str = "finish";
         let mut request = self.request(OPERATION);
-        request.set("workflow", workflow(&finish.workflow));
-        request.set("status", RunStatus::from(finish.status).as_str());
-        request.set("reason", finish.reason);
-        request.seen(finish.answers_seen);
-        let outcome = request.payload("an outcome", finish.outcome)?;
-        request.set("outcome", outcome);
-        let (digest, new) = self.run_of(OPERATION, &mut request, &finish.run).await?;
-        let ids = ids_of(new.as_ref(), &[], finish.checkpoint.as_ref());
+        let (digest, new, fixed) = self.run_of(OPERATION, &mut request, &finish.run).await?;
+        let status = row::status_number(RunStatus::from(finish.status));
+        request.packed.number(finish.answers_seen).byte(status).option(finish.reason.as_deref());
+        request.payloads.push(definition(&finish.workflow));
+        request.payload("an outcome", finish.outcome)?;
+        request.payloads.push(fixed);
+        let ids = ids_of(new.as_ref(), None, &[], finish.checkpoint.as_ref());
         request.checkpoint(finish.checkpoint)?;
         let said = self.bring(OPERATION, &script::FINISH, &digest, &ids, request).await?;
         let read = || {
@@ -131,24 +147,22 @@ impl RedisStore {
 
     pub(crate) async fn park_run(&self, park: Park) -> Result<(), StoreError> {
         const OPERATION: &str = "park";
-        let mut request = self.request(OPERATION);
-        request.lease(&park.lease);
-        request.set("reason", park.reason);
+        let mut request = self.under(OPERATION, &park.lease);
+        request.packed.bytes(park.reason.as_bytes());
         let digest = self.held(OPERATION, &park.lease).await?;
         self.transition(OPERATION, &script::PARK, &digest, request).await.map(drop)
     }
 
     pub(crate) async fn renew_lease(&self, lease: &Lease, ttl: Duration, seen: u64) -> Result<Renewed, StoreError> {
         const OPERATION: &str = "renew";
-        let mut request = self.request(OPERATION);
-        request.lease(lease);
-        request.set("ttl", millis(ttl));
-        request.seen(seen);
+        let mut request = self.under(OPERATION, lease);
+        request.packed.number(millis(ttl)).number(seen);
         let digest = self.held(OPERATION, lease).await?;
         let said = self.transition(OPERATION, &script::RENEW, &digest, request).await?;
         let read = || {
             let mut parts = Parts::of(said)?;
-            let lease = Lease { until: row::time(parts.next()?)?, ..lease.clone() };
+            let until = row::moment(parts.next()?)?;
+            let lease = Lease { until, ..lease.clone() };
             let answers = row::answers(parts.list()?)?;
             Ok(Renewed { lease, answers, cancel_requested: parts.next()? == Reply::Int(1) })
         };
@@ -157,8 +171,7 @@ impl RedisStore {
 
     pub(crate) async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
         const OPERATION: &str = "release";
-        let mut request = self.request(OPERATION);
-        request.lease(lease);
+        let request = self.under(OPERATION, lease);
         let digest = self.held(OPERATION, lease).await?;
         self.transition(OPERATION, &script::RELEASE, &digest, request).await.map(drop)
     }

@@ -1,16 +1,21 @@
-//! Requests of the port as scripts take them: JSON, with payloads beside it.
+//! Requests of the port as scripts take them: packed or as JSON, with payloads beside it.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use kortyx_store::{
-    AskKey, Driver, Lease, NewCheckpoint, NewInterrupt, NewRun, Reissue, Scalar, Scope, StoreError, StoreErrorKind,
+    AskKey, Driver, NewCheckpoint, NewInterrupt, NewRun, Reissue, Scalar, Scope, StoreError, StoreErrorKind,
     WorkflowPin,
 };
 use serde_json::{Map, Value, json};
 
-use crate::names::{encode_scalar, pair_digest, pin_digest};
+use crate::{
+    names::{encode_scalar, pair_digest, pin_digest, token_digest},
+    pack::Packer,
+};
 
+/// The version of records that this code writes and reads.
+pub(crate) const VERSION: u8 = 2;
 /// The place of the first payload among a script's arguments.
 const FIRST: usize = 3;
 /// The largest number that a script tells from its neighbours: 2^53 - 1.
@@ -20,13 +25,16 @@ const EXACT: u64 = (1 << 53) - 1;
 pub(crate) struct Request {
     operation: &'static str,
     payload_limit: usize,
+    /// What a script reads that takes JSON.
     pub(crate) body: Map<String, Value>,
+    /// What a script reads that takes a record.
+    pub(crate) packed: Packer,
     pub(crate) payloads: Vec<Bytes>,
 }
 
 impl Request {
     pub(crate) fn new(operation: &'static str, payload_limit: usize) -> Self {
-        Self { operation, payload_limit, body: Map::new(), payloads: Vec::new() }
+        Self { operation, payload_limit, body: Map::new(), packed: Packer::with_room(512), payloads: Vec::new() }
     }
 
     /// Sets a part; an absent one is left out.
@@ -37,96 +45,115 @@ impl Request {
         }
     }
 
-    /// Puts a payload beside the request and gives its place; refuses one over the limit.
-    pub(crate) fn payload(&mut self, what: &str, payload: Bytes) -> Result<Value, StoreError> {
-        if payload.len() > self.payload_limit {
-            let message = format!("{what} has {} bytes, the limit is {}", payload.len(), self.payload_limit);
-            return Err(StoreError::new(StoreErrorKind::TooLarge, self.operation, message));
+    /// The request as its script takes it.
+    pub(crate) fn head(&mut self) -> Bytes {
+        if self.packed.is_empty() {
+            return Value::Object(std::mem::take(&mut self.body)).to_string().into();
         }
+        self.packed.take()
+    }
+
+    /// Refuses a payload over the limit.
+    pub(crate) fn check(&self, what: &str, payload: &[u8]) -> Result<(), StoreError> {
+        if payload.len() <= self.payload_limit {
+            return Ok(());
+        }
+        let message = format!("{what} has {} bytes, the limit is {}", payload.len(), self.payload_limit);
+        Err(StoreError::new(StoreErrorKind::TooLarge, self.operation, message))
+    }
+
+    /// Puts a payload beside the request; refuses one over the limit.
+    pub(crate) fn payload(&mut self, what: &str, payload: Bytes) -> Result<(), StoreError> {
+        self.check(what, &payload)?;
         self.payloads.push(payload);
-        Ok(Value::from(self.payloads.len() + FIRST - 1))
-    }
-
-    /// The same for what was stored before: it was within the limit then.
-    pub(crate) fn stored(&mut self, content: Bytes) -> Value {
-        self.payloads.push(content);
-        Value::from(self.payloads.len() + FIRST - 1)
-    }
-
-    pub(crate) fn lease(&mut self, lease: &Lease) {
-        self.set("run", lease.run_id.as_str());
-        self.set("fence", lease.fence.to_string());
-    }
-
-    pub(crate) fn seen(&mut self, answers_seen: u64) {
-        self.set("seen", answers_seen.min(EXACT));
-    }
-
-    pub(crate) fn driver(&mut self, driver: Option<&Driver>) {
-        self.set("driver", driver.map(|driver| json!({ "ttl": millis(driver.ttl) })));
-    }
-
-    pub(crate) fn withdraw(&mut self, withdraw: Vec<AskKey>) {
-        self.set("withdraw", withdraw.into_iter().map(|ask| ask.0).collect::<Vec<_>>());
-    }
-
-    pub(crate) fn publish(&mut self, publish: Vec<NewInterrupt>) -> Result<(), StoreError> {
-        let questions = publish.into_iter().map(|new| self.question(new)).collect::<Result<Vec<_>, _>>()?;
-        self.set("publish", questions);
         Ok(())
     }
 
-    fn question(&mut self, new: NewInterrupt) -> Result<Value, StoreError> {
-        let mut question = json!({
-            "id": new.request_id.as_str(),
-            "token": new.token.expose(),
-            "ask": new.ask.0,
-            "workflow": new.workflow,
-            "node": new.node,
-            "blob": self.payload("a question", new.question)?,
-            "ttl": millis(new.expires_in),
-            "opt": flag(new.optional_cancel),
-            "after": flag(new.after_response_completed),
-        });
-        if let (Some(default), Some(question)) = (new.default, question.as_object_mut()) {
-            question.insert("default".to_owned(), self.payload("a default", default)?);
-        }
-        Ok(question)
+    /// Puts beside the request what is within its limits by what it is made of; gives its place.
+    pub(crate) fn stored(&mut self, content: impl Into<Bytes>) -> Value {
+        self.payloads.push(content.into());
+        Value::from(self.payloads.len() + FIRST - 1)
     }
 
-    pub(crate) fn checkpoint(&mut self, checkpoint: Option<NewCheckpoint>) -> Result<(), StoreError> {
-        let Some(new) = checkpoint else { return Ok(()) };
-        let mut checkpoint = json!({
-            "id": new.id.as_str(),
-            "nodes": Value::from(new.nodes).to_string(),
-            "workflow": new.workflow,
-            "streams": Value::from(new.structured_stream_ids).to_string(),
-            "state": self.payload("a checkpoint's state", new.state)?,
-        });
-        if let Some(checkpoint) = checkpoint.as_object_mut() {
-            checkpoint.extend(new.label.map(|label| ("label".to_owned(), Value::from(label))));
-            checkpoint.extend(new.workflow_version.map(|version| ("version".to_owned(), Value::from(version))));
+    pub(crate) fn driver(&mut self, driver: &Driver) {
+        self.set("driver", json!({ "ttl": millis(driver.ttl) }));
+    }
+
+    /// Questions, and keys to withdraw.
+    pub(crate) fn asks(&mut self, publish: Vec<NewInterrupt>, withdraw: &[AskKey]) -> Result<(), StoreError> {
+        self.packed.count(publish.len()).count(withdraw.len());
+        for new in publish {
+            self.check("a question", &new.question)?;
+            self.check("a default", new.default.as_deref().unwrap_or_default())?;
+            self.packed
+                .byte(u8::from(new.optional_cancel))
+                .byte(u8::from(new.after_response_completed))
+                .byte(u8::from(new.default.is_some()))
+                .number(millis(new.expires_in))
+                .raw(&token_digest(&new.token))
+                .id(new.request_id.as_str())
+                .id(new.token.expose())
+                .bytes(new.ask.0.as_bytes());
+            self.payloads.push(rest_of(&new));
         }
-        self.set("checkpoint", checkpoint);
+        for ask in withdraw {
+            self.packed.bytes(ask.0.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// A checkpoint's id, and what it is given with; both empty for none.
+    pub(crate) fn checkpoint(&mut self, checkpoint: Option<NewCheckpoint>) -> Result<(), StoreError> {
+        let Some(new) = checkpoint else {
+            self.payloads.extend([Bytes::new(), Bytes::new()]);
+            return Ok(());
+        };
+        self.check("a checkpoint's state", &new.state)?;
+        self.payloads.push(new.id.as_str().to_owned().into());
+        self.payloads.push(given_with(new));
         Ok(())
     }
 
     pub(crate) fn reissue(&mut self, reissue: &[Reissue]) {
-        let reissue = reissue.iter().map(
-            |new| json!({ "from": new.from.as_str(), "id": new.request_id.as_str(), "token": new.token.expose() }),
-        );
-        self.set("reissue", reissue.collect::<Vec<_>>());
+        let reissue = reissue.iter().map(|new| {
+            let digest = self.stored(token_digest(&new.token).to_vec());
+            json!({
+                "from": new.from.as_str(), "id": new.request_id.as_str(), "token": new.token.expose(), "digest": digest,
+            })
+        });
+        let reissue = reissue.collect::<Vec<_>>();
+        self.set("reissue", reissue);
     }
 }
 
-pub(crate) fn new_run(run: &NewRun) -> Value {
+/// What scripts need not look into of a question; of its default, that it comes first.
+fn rest_of(new: &NewInterrupt) -> Bytes {
+    let mut packed = Packer::with_room(64 + new.question.len());
+    packed.bytes(new.default.as_deref().unwrap_or_default()).bytes(new.workflow.as_bytes()).bytes(new.node.as_bytes());
+    packed.bytes(&new.question).take()
+}
+
+/// What a checkpoint is given with.
+pub(crate) fn given_with(new: NewCheckpoint) -> Bytes {
+    let mut packed = Packer::with_room(128 + new.state.len());
+    packed.byte(VERSION).bytes(new.workflow.as_bytes()).option(new.workflow_version.as_deref());
+    packed.option(new.label.as_deref());
+    for texts in [new.nodes, new.structured_stream_ids] {
+        packed.count(texts.len());
+        for text in texts {
+            packed.bytes(text.as_bytes());
+        }
+    }
+    packed.bytes(&new.state).take()
+}
+
+/// What never changes of a run.
+pub(crate) fn fixed(run: &NewRun) -> Bytes {
     let pairs: Vec<_> = run.context.iter().map(|(key, value)| pair_digest(key, value)).collect();
-    json!({
-        "id": run.run_id.as_str(),
-        "session": run.session_id.as_str(),
-        "context": context(&run.context).to_string(),
-        "pairs": pairs.join(","),
-    })
+    let context = if run.context.is_empty() { "{}".to_owned() } else { context(&run.context).to_string() };
+    let mut packed = Packer::with_room(256);
+    packed.byte(VERSION).bytes(pairs.join(",").as_bytes()).bytes(context.as_bytes());
+    packed.id(run.run_id.as_str()).id(run.session_id.as_str()).take()
 }
 
 /// Context values by key, each as text that says its type.
@@ -134,8 +161,11 @@ fn context(context: &BTreeMap<String, Scalar>) -> Value {
     Value::Object(context.iter().map(|(key, value)| (key.clone(), encode_scalar(value).into())).collect())
 }
 
-pub(crate) fn workflow(pin: &WorkflowPin) -> Value {
-    json!({ "id": pin.id, "version": pin.version, "fingerprint": pin.fingerprint, "pin": pin_digest(pin) })
+/// A definition, behind its digest.
+pub(crate) fn definition(pin: &WorkflowPin) -> Bytes {
+    let mut packed = Packer::with_room(160);
+    packed.raw(pin_digest(pin).as_bytes());
+    packed.bytes(pin.id.as_bytes()).bytes(pin.version.as_bytes()).bytes(pin.fingerprint.as_bytes()).take()
 }
 
 pub(crate) fn scope(scope: &Scope) -> Value {
@@ -150,10 +180,6 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(EXACT).min(300_000_000_000_000)
 }
 
-pub(crate) fn flag(is_set: bool) -> &'static str {
-    if is_set { "1" } else { "0" }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,25 +187,26 @@ mod tests {
     #[test]
     fn payloads_stand_beside_the_request_in_order() {
         let mut request = Request::new("open", 4);
-        assert_eq!(request.payload("a", Bytes::from_static(b"1")).unwrap(), json!(3));
-        assert_eq!(request.payload("b", Bytes::from_static(b"\0")).unwrap(), json!(4));
+        request.payload("a", Bytes::from_static(b"1")).unwrap();
+        assert_eq!(request.stored(Bytes::from_static(b"12345")), json!(4));
         let error = request.payload("a snapshot", Bytes::from_static(b"12345")).unwrap_err();
         assert_eq!(error.to_string(), "open: a snapshot has 5 bytes, the limit is 4");
-        assert_eq!(error.kind(), StoreErrorKind::TooLarge);
+        assert_eq!((error.kind(), request.payloads.len()), (StoreErrorKind::TooLarge, 2));
     }
 
     #[test]
-    fn numbers_stay_where_scripts_can_tell_them_apart() {
+    fn times_stay_where_scripts_can_tell_them_apart() {
         assert_eq!(millis(Duration::MAX), 300_000_000_000_000);
-        let mut request = Request::new("renew", 0);
-        request.seen(u64::MAX);
-        assert_eq!(request.body.get("seen"), Some(&json!(9_007_199_254_740_991_u64)));
+        assert_eq!(millis(Duration::from_micros(1_999)), 1);
     }
 
     #[test]
-    fn what_is_absent_is_left_out() {
+    fn a_request_without_a_record_is_json_without_what_is_absent() {
         let mut request = Request::new("answer", 0);
-        request.driver(None);
-        assert!(request.body.is_empty());
+        request.set("absent", None::<String>);
+        request.set("run", "r");
+        assert_eq!(request.head(), r#"{"run":"r"}"#);
+        request.packed.byte(1);
+        assert_eq!(request.head(), "\u{1}");
     }
 }

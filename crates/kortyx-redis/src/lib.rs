@@ -12,6 +12,7 @@ mod encode;
 mod list;
 mod locate;
 mod names;
+mod pack;
 mod prune;
 mod read;
 mod repair;
@@ -21,6 +22,7 @@ mod script;
 mod session;
 mod setup;
 mod store;
+mod turn;
 mod work;
 
 pub use cache::RedisCache;

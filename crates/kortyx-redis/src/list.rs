@@ -10,8 +10,8 @@ use futures_util::future::try_join_all;
 use kortyx_store::{InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, StoreError, StoreErrorKind};
 
 use crate::{
-    call::Entry,
-    encode::{flag, scope},
+    call::{BETWEEN, Entry},
+    encode::scope,
     names::{Kind, pair_digest, session_digest},
     reply::{Parts, Reading, Reply},
     row, script,
@@ -52,7 +52,7 @@ impl RedisStore {
         let digest = match (&query.run_id, &query.scope.session_id) {
             (_, Some(session_id)) => session_digest(session_id),
             (Some(run_id), None) => match self.find(OPERATION, Kind::Run, run_id.as_str()).await? {
-                Some(digest) => digest,
+                Some(place) => place.digest,
                 None => return Ok(InterruptPage::default()),
             },
             (None, None) => return Ok(InterruptPage::default()),
@@ -65,7 +65,7 @@ impl RedisStore {
         request.set("after", after);
         request.set("limit", limit);
         request.set("scan", SCAN);
-        request.set("flag", query.after_response_completed.map(flag));
+        request.set("flag", query.after_response_completed.map(u8::from));
         let said = self.read(OPERATION, &script::PAGE, &digest, request).await?;
         page(said).map_err(|damage| damage.during(OPERATION))
     }
@@ -82,7 +82,7 @@ impl RedisStore {
             let members = self.members(&index, &after, limit + 1).await?;
             let is_end = members.len() <= limit;
             if let Some(member) = members.last() {
-                after.clone_from(member);
+                place_of(member).clone_into(&mut after);
             }
             for (member, record) in self.checked(&index, members).await? {
                 scanned += 1;
@@ -92,7 +92,7 @@ impl RedisStore {
                     return Ok(page);
                 }
                 page.interrupts.extend(record);
-                last = member;
+                place_of(&member).clone_into(&mut last);
             }
             if is_end {
                 return Ok(page);
@@ -120,9 +120,13 @@ impl RedisStore {
     }
 
     async fn members(&self, index: &str, after: &str, count: usize) -> Result<Vec<String>, StoreError> {
-        let from = if after.is_empty() { "-".to_owned() } else { format!("({after}") };
-        let args = [index, &from, "+", "BYLEX", "LIMIT", "0", &count.to_string()];
-        let args = args.iter().map(|arg| Bytes::from((*arg).to_owned())).collect();
+        // What stands at a place goes on behind this; nothing in a text sorts behind the last byte.
+        let from = match after {
+            "" => b"-".to_vec(),
+            after => [b"(", after.as_bytes(), b"\x1f\xff"].concat(),
+        };
+        let rest = ["+", "BYLEX", "LIMIT", "0", &count.to_string()].map(|arg| Bytes::from(arg.to_owned()));
+        let args = [index.to_owned().into(), from.into()].into_iter().chain(rest).collect();
         let reply = self.client(OPERATION)?.command(OPERATION, "ZRANGE", args).await?;
         let read = || reply.list()?.into_iter().map(Reply::text).collect::<Reading<_>>();
         read().map_err(|damage| damage.during(OPERATION))
@@ -135,13 +139,14 @@ impl RedisStore {
         members: Vec<String>,
     ) -> Result<Vec<(String, Option<InterruptRecord>)>, StoreError> {
         let entries: Vec<_> = members.into_iter().filter_map(Entry::of_stamped).collect();
-        let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        let mut groups: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for entry in &entries {
-            groups.entry(&entry.digest).or_default().push(&entry.rest);
+            groups.entry(&entry.digest).or_default().extend(entry.question());
         }
-        let groups = groups.into_iter().map(|(digest, ids)| async move {
+        let groups = groups.into_iter().map(|(digest, named)| async move {
+            let ids: Vec<_> = named.iter().flat_map(|(id, run)| [*id, *run]).collect();
             let rows = self.read_ids(OPERATION, "questions", digest, &ids).await?;
-            Ok::<_, StoreError>(ids.into_iter().zip(rows).collect::<Vec<_>>())
+            Ok::<_, StoreError>(named.into_iter().map(|(id, _)| id).zip(rows).collect::<Vec<_>>())
         });
         let mut found = BTreeMap::new();
         for (id, row) in try_join_all(groups).await?.into_iter().flatten() {
@@ -149,7 +154,11 @@ impl RedisStore {
                 found.insert(id.to_owned(), row::question(row).map_err(|damage| damage.during(OPERATION))?);
             }
         }
-        let read: Vec<_> = entries.into_iter().map(|entry| (entry.member, found.remove(&entry.rest))).collect();
+        let read = entries.into_iter().map(|entry| {
+            let record = entry.question().and_then(|(id, _)| found.remove(id));
+            (entry.member, record)
+        });
+        let read: Vec<_> = read.collect();
         self.take_out(index, &read).await?;
         Ok(read)
     }
@@ -165,6 +174,11 @@ impl RedisStore {
         args.insert(0, Bytes::from(index.to_owned()));
         self.client(OPERATION)?.command(OPERATION, "ZREM", args).await.map(drop)
     }
+}
+
+/// A place in an index, without what stands there.
+fn place_of(member: &str) -> &str {
+    member.split_once(BETWEEN).map_or(member, |(place, _)| place)
 }
 
 fn is_wanted(record: &InterruptRecord, query: &InterruptQuery) -> bool {

@@ -7,9 +7,54 @@ use std::{
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use kortyx_protocol::{CheckpointId, RequestId, RunId};
 use kortyx_store::{StoreError, StoreErrorKind};
 
 use crate::{names::Kind, reply::Reply, store::RedisStore};
+
+/// Where an id belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The session.
+    pub(crate) digest: String,
+    /// Of a question: the run; else empty.
+    pub(crate) run: String,
+}
+
+impl Place {
+    /// Reads a locator.
+    fn of(locator: &str) -> Option<Self> {
+        let (digest, run) = locator.split_at_checked(32)?;
+        Some(Self { digest: digest.to_owned(), run: run.to_owned() })
+    }
+}
+
+/// An id that a transition brings.
+pub(crate) struct NewId {
+    pub(crate) kind: Kind,
+    pub(crate) id: String,
+    /// Of a question: the run; else empty.
+    run: String,
+}
+
+impl NewId {
+    pub(crate) fn run(id: &RunId) -> Self {
+        Self { kind: Kind::Run, id: id.as_str().to_owned(), run: String::new() }
+    }
+
+    pub(crate) fn question(id: &RequestId, run: &RunId) -> Self {
+        Self { kind: Kind::Question, id: id.as_str().to_owned(), run: run.as_str().to_owned() }
+    }
+
+    pub(crate) fn checkpoint(id: &CheckpointId) -> Self {
+        Self { kind: Kind::Checkpoint, id: id.as_str().to_owned(), run: String::new() }
+    }
+
+    /// What its locator says in this session.
+    pub(crate) fn place(&self, digest: &str) -> String {
+        format!("{digest}{}", self.run)
+    }
+}
 
 /// How many locators a process remembers, at most twice.
 const REMEMBERED: usize = 50_000;
@@ -29,12 +74,12 @@ impl Memory {
         halves.0.get(&key).or_else(|| halves.1.get(&key)).cloned()
     }
 
-    pub(crate) fn put(&self, kind: Kind, id: &str, digest: &str) {
+    pub(crate) fn put(&self, kind: Kind, id: &str, place: impl Into<String>) {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if halves.0.len() >= REMEMBERED {
             halves.1 = std::mem::take(&mut halves.0);
         }
-        halves.0.insert((kind, id.to_owned()), digest.to_owned());
+        halves.0.insert((kind, id.to_owned()), place.into());
     }
 
     pub(crate) fn forget(&self, kind: Kind, id: &str) {
@@ -46,15 +91,15 @@ impl Memory {
 }
 
 impl RedisStore {
-    /// The digest of the session that this id belongs to, as far as locators say.
+    /// Where this id belongs, as far as locators say.
     pub(crate) async fn find(
         &self,
         operation: &'static str,
         kind: Kind,
         id: &str,
-    ) -> Result<Option<String>, StoreError> {
-        match self.memory.get(kind, id) {
-            Some(digest) => Ok(Some(digest)),
+    ) -> Result<Option<Place>, StoreError> {
+        match self.memory.get(kind, id).as_deref().and_then(Place::of) {
+            Some(place) => Ok(Some(place)),
             None => self.look_up(operation, kind, id).await,
         }
     }
@@ -65,17 +110,18 @@ impl RedisStore {
         operation: &'static str,
         kind: Kind,
         id: &str,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<Place>, StoreError> {
         let key = Bytes::from(self.names.locator(kind, id));
         let found = match self.client(operation)?.command(operation, "GET", vec![key]).await? {
             Reply::Nil => None,
             reply => Some(reply.text().map_err(|damage| damage.during(operation))?),
         };
-        match &found {
-            Some(digest) => self.memory.put(kind, id, digest),
+        let place = found.as_deref().and_then(Place::of);
+        match found.filter(|_| place.is_some()) {
+            Some(found) => self.memory.put(kind, id, found),
             None => self.memory.forget(kind, id),
         }
-        Ok(found)
+        Ok(place)
     }
 
     /// Takes new ids for a session before a transition brings them; on a single server the transition does.
@@ -83,17 +129,18 @@ impl RedisStore {
         &self,
         operation: &'static str,
         digest: &str,
-        ids: &[(Kind, String)],
+        ids: &[NewId],
     ) -> Result<(), StoreError> {
         if self.config.by_slot {
-            try_join_all(ids.iter().map(|(kind, id)| self.take_id(operation, digest, *kind, id))).await?;
+            try_join_all(ids.iter().map(|new| self.take_id(operation, digest, new))).await?;
         }
         Ok(())
     }
 
-    async fn take_id(&self, operation: &'static str, digest: &str, kind: Kind, id: &str) -> Result<(), StoreError> {
+    async fn take_id(&self, operation: &'static str, digest: &str, new: &NewId) -> Result<(), StoreError> {
         let client = self.client(operation)?;
-        let (key, value) = (Bytes::from(self.names.locator(kind, id)), Bytes::from(digest.to_owned()));
+        let place = new.place(digest);
+        let (key, value) = (Bytes::from(self.names.locator(new.kind, &new.id)), Bytes::from(place.clone()));
         let option = Bytes::from_static;
         let args =
             vec![key.clone(), value.clone(), option(b"NX"), option(b"GET"), option(b"PX"), option(CLAIM.as_bytes())];
@@ -101,33 +148,29 @@ impl RedisStore {
             Reply::Nil => return Ok(()),
             reply => reply.text().map_err(|damage| damage.during(operation))?,
         };
-        if owner == digest {
+        if owner == place {
             return Ok(());
         }
-        if self.is_held(operation, &owner, kind, id).await? {
-            self.memory.put(kind, id, &owner);
-            let message = format!("{} {id} exists", kind.word());
+        if self.is_held(operation, &owner, new).await? {
+            let message = format!("{} {} exists", new.kind.word(), new.id);
+            self.memory.put(new.kind, &new.id, owner);
             return Err(StoreError::new(StoreErrorKind::AlreadyExists, operation, message));
         }
         client.command(operation, "SET", vec![key, value]).await.map(drop)
     }
 
-    /// Whether a session has this id.
-    async fn is_held(&self, operation: &'static str, digest: &str, kind: Kind, id: &str) -> Result<bool, StoreError> {
-        let session = self.names.session(digest);
+    /// Whether this id is where a locator says.
+    async fn is_held(&self, operation: &'static str, owner: &str, new: &NewId) -> Result<bool, StoreError> {
+        let Some(place) = Place::of(owner) else { return Ok(false) };
+        let session = self.names.session(&place.digest);
         let tag = session.trim_end_matches(":s");
-        let client = self.client(operation)?;
-        let reply = match kind {
-            Kind::Checkpoint => {
-                let args = vec![Bytes::from(format!("{tag}:cm")), Bytes::from(id.to_owned())];
-                client.command(operation, "HEXISTS", args).await?
-            }
-            Kind::Run | Kind::Question => {
-                let key = format!("{tag}:{}:{id}", kind.letter());
-                client.command(operation, "EXISTS", vec![Bytes::from(key)]).await?
-            }
+        let (command, args) = match new.kind {
+            Kind::Checkpoint => ("HEXISTS", vec![format!("{tag}:c"), new.id.clone()]),
+            Kind::Question => ("HEXISTS", vec![format!("{tag}:r:{}", place.run), format!("q:{}", new.id)]),
+            Kind::Run => ("EXISTS", vec![format!("{tag}:r:{}", new.id)]),
         };
-        Ok(reply == Reply::Int(1))
+        let args = args.into_iter().map(Bytes::from).collect();
+        Ok(self.client(operation)?.command(operation, command, args).await? == Reply::Int(1))
     }
 }
 

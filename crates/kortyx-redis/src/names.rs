@@ -1,8 +1,6 @@
 //! The names of keys, and the digests that they are made of.
 
-use std::fmt::Write as _;
-
-use kortyx_protocol::SessionId;
+use kortyx_protocol::{ResumeToken, SessionId};
 use kortyx_store::{Scalar, WorkflowPin};
 use sha2::{Digest as _, Sha256};
 
@@ -54,14 +52,19 @@ impl Names {
         format!("{{{}:s:{digest}}}:s", self.prefix)
     }
 
-    /// What [`session`](Self::session) gives, for any digest.
-    pub(crate) fn any_session(&self) -> String {
-        self.session("*")
+    /// What [`session`](Self::session) and runs are named by, for any digest.
+    pub(crate) fn any_repairable(&self) -> String {
+        format!("{{{}:s:*}}:[rs]*", self.prefix)
     }
 
-    /// The digest in a session's key.
-    pub(crate) fn digest_of<'k>(&self, key: &'k str) -> Option<&'k str> {
-        key.strip_prefix('{')?.strip_prefix(self.prefix.as_str())?.strip_prefix(":s:")?.strip_suffix("}:s")
+    /// The digest in a session's key or a run's, and the run's id.
+    pub(crate) fn repairable<'k>(&self, key: &'k str) -> Option<(&'k str, Option<&'k str>)> {
+        let rest = key.strip_prefix('{')?.strip_prefix(self.prefix.as_str())?.strip_prefix(":s:")?;
+        let (digest, rest) = rest.split_once("}:")?;
+        match rest {
+            "s" => Some((digest, None)),
+            _ => Some((digest, Some(rest.strip_prefix("r:")?))),
+        }
     }
 
     pub(crate) fn locator(&self, kind: Kind, id: &str) -> String {
@@ -81,22 +84,32 @@ impl Names {
     }
 }
 
-/// 32 hex digits that stand for these texts, in their order.
-fn digest(texts: &[&str]) -> String {
+/// 16 bytes that stand for these texts, in their order.
+fn hash(texts: &[&str]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(text.as_bytes());
     }
-    hex(hash.finalize().iter().take(16))
+    let mut half = [0; 16];
+    half.iter_mut().zip(hash.finalize()).for_each(|(half, byte)| *half = byte);
+    half
+}
+
+/// The same as 32 hex digits.
+fn digest(texts: &[&str]) -> String {
+    hex(&hash(texts))
 }
 
 /// Lower-case hex of these bytes.
-pub(crate) fn hex<'b>(bytes: impl IntoIterator<Item = &'b u8>) -> String {
-    bytes.into_iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// What scripts compare a token by.
+pub(crate) fn token_digest(token: &ResumeToken) -> [u8; 16] {
+    hash(&["token", token.expose()])
 }
 
 pub(crate) fn session_digest(session_id: &SessionId) -> String {
@@ -159,7 +172,8 @@ mod tests {
     fn the_key_of_a_session_says_its_digest() {
         let names = Names::new("app".to_owned());
         assert_eq!(names.session("0af"), "{app:s:0af}:s");
-        assert_eq!(names.digest_of("{app:s:0af}:s"), Some("0af"));
-        assert_eq!(names.digest_of("{other:s:0af}:s"), None);
+        assert_eq!(names.repairable("{app:s:0af}:s"), Some(("0af", None)));
+        assert_eq!(names.repairable("{app:s:0af}:r:a}:s"), Some(("0af", Some("a}:s"))));
+        assert_eq!((names.repairable("{other:s:0af}:s"), names.repairable("{app:s:0af}:o")), (None, None));
     }
 }

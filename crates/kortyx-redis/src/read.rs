@@ -1,13 +1,17 @@
 //! Reading by id.
 
+use std::sync::atomic::Ordering;
+
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
 use kortyx_store::{CheckpointRecord, InterruptRecord, RunRecord, StoreError};
 
 use crate::{
+    locate::Place,
     names::{Kind, session_digest},
     reply::{Reading, Reply},
     row, script,
     store::RedisStore,
+    turn,
 };
 
 impl RedisStore {
@@ -33,15 +37,15 @@ impl RedisStore {
         (kind, what): (Kind, &str),
         id: &str,
     ) -> Result<Option<Reply>, StoreError> {
-        let Some(digest) = self.find(operation, kind, id).await? else { return Ok(None) };
+        let Some(Place { digest, .. }) = self.find(operation, kind, id).await? else { return Ok(None) };
         let found = self.read_ids(operation, what, &digest, &[id]).await?.into_iter().find(|row| !row::is_absent(row));
         if found.is_some() {
             return Ok(found);
         }
-        let Some(other) = self.look_up(operation, kind, id).await?.filter(|other| *other != digest) else {
+        let Some(other) = self.look_up(operation, kind, id).await?.filter(|other| other.digest != digest) else {
             return Ok(None);
         };
-        Ok(self.read_ids(operation, what, &other, &[id]).await?.into_iter().find(|row| !row::is_absent(row)))
+        Ok(self.read_ids(operation, what, &other.digest, &[id]).await?.into_iter().find(|row| !row::is_absent(row)))
     }
 
     pub(crate) async fn read_run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -50,13 +54,34 @@ impl RedisStore {
     }
 
     pub(crate) async fn read_question(&self, id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {
-        let found = self.read_one("interrupt", (Kind::Question, "questions"), id.as_str()).await?;
-        found.map(row::question).transpose().map_err(|damage| damage.during("interrupt"))
+        const OPERATION: &str = "interrupt";
+        let Some(place) = self.find(OPERATION, Kind::Question, id.as_str()).await? else { return Ok(None) };
+        let found = self.question_at(OPERATION, &place, id).await?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        match self.look_up(OPERATION, Kind::Question, id.as_str()).await?.filter(|other| *other != place) {
+            Some(other) => self.question_at(OPERATION, &other, id).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn question_at(
+        &self,
+        operation: &'static str,
+        place: &Place,
+        id: &RequestId,
+    ) -> Result<Option<InterruptRecord>, StoreError> {
+        let offset = self.config.clock_offset.load(Ordering::Relaxed).to_string();
+        let args = vec![offset.into(), id.as_str().to_owned().into(), place.run.clone().into()];
+        let key = self.names.session(&place.digest);
+        let said = self.client(operation)?.script(operation, &script::QUESTION, &key, args).await?;
+        row::one_question(said, id.as_str()).map_err(|damage| damage.during(operation))
     }
 
     pub(crate) async fn read_checkpoint(&self, id: &CheckpointId) -> Result<Option<CheckpointRecord>, StoreError> {
         let found = self.read_one("checkpoint", (Kind::Checkpoint, "checkpoint"), id.as_str()).await?;
-        found.map(row::checkpoint).transpose().map_err(|damage| damage.during("checkpoint"))
+        found.map(turn::checkpoint).transpose().map_err(|damage| damage.during("checkpoint"))
     }
 
     pub(crate) async fn read_head(&self, session_id: &SessionId) -> Result<Option<CheckpointRecord>, StoreError> {
@@ -72,6 +97,6 @@ impl RedisStore {
 }
 
 fn checkpoints(operation: &'static str, rows: Vec<Reply>) -> Result<Vec<CheckpointRecord>, StoreError> {
-    let read: Reading<_> = row::checkpoints(rows);
+    let read: Reading<_> = turn::checkpoints(rows);
     read.map_err(|damage| damage.during(operation))
 }

@@ -1,6 +1,6 @@
 //! Repair: what indexes and locators should say is said again, session by session.
 
-use std::sync::PoisonError;
+use std::{collections::BTreeMap, sync::PoisonError};
 
 use bytes::Bytes;
 use kortyx_store::StoreError;
@@ -91,7 +91,7 @@ impl RedisStore {
         cursor: String,
         repaired: &mut Repaired,
     ) -> Result<String, StoreError> {
-        let (pattern, step) = (self.names.any_session(), STEP.to_string());
+        let (pattern, step) = (self.names.any_repairable(), STEP.to_string());
         let args = [cursor.as_str(), "MATCH", pattern.as_str(), "COUNT", step.as_str()];
         let args = args.iter().map(|arg| Bytes::from((*arg).to_owned())).collect();
         let reply = self.client(operation)?.on_node(operation, node, "SCAN", args).await?;
@@ -101,15 +101,24 @@ impl RedisStore {
             Ok((next, parts.list()?.into_iter().map(Reply::text).collect::<Reading<Vec<_>>>()?))
         };
         let (next, keys) = read().map_err(|damage| damage.during(operation))?;
-        for digest in keys.iter().filter_map(|key| self.names.digest_of(key)) {
-            let said = self.read(operation, &script::REPAIR, digest, self.request(operation)).await?;
+        let mut sessions: BTreeMap<&str, (Vec<&str>, bool)> = BTreeMap::new();
+        for (digest, run) in keys.iter().filter_map(|key| self.names.repairable(key)) {
+            let (runs, turns) = sessions.entry(digest).or_default();
+            *turns |= run.is_none();
+            runs.extend(run);
+        }
+        for (digest, (runs, turns)) in sessions {
+            let mut request = self.request(operation);
+            request.set("runs", runs.as_slice());
+            request.set("turns", turns);
+            let said = self.read(operation, &script::REPAIR, digest, request).await?;
             let counts = || {
                 let mut parts = Parts::of(said)?;
-                Ok((parts.next()?.count()?, parts.next()?.count()?, parts.next()?.count()?))
+                Ok((parts.next()?.count()?, parts.next()?.count()?))
             };
-            let (runs, questions, checkpoints) = counts().map_err(|damage: Damage| damage.during(operation))?;
-            repaired.sessions += 1;
-            repaired.runs += runs;
+            let (questions, checkpoints) = counts().map_err(|damage: Damage| damage.during(operation))?;
+            repaired.sessions += u64::from(turns);
+            repaired.runs += u64::try_from(runs.len()).unwrap_or(u64::MAX);
             repaired.questions += questions;
             repaired.checkpoints += checkpoints;
         }

@@ -1,95 +1,187 @@
 //! Rows as scripts give them, read into records. Every row names the version of its format.
 
-use std::{collections::BTreeMap, collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId, SessionId, Timestamp};
+use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerRecord, AskKey, CheckpointRecord, Claimed, InterruptRecord, InterruptStatus, Lease, NewCheckpoint,
-    NewInterrupt, NewRun, Receipt, RunRecord, RunStatus, Scalar, WorkflowPin,
+    AnswerRecord, AskKey, Claimed, InterruptRecord, InterruptStatus, Lease, NewInterrupt, NewRun, Receipt, RunRecord,
+    RunStatus, Scalar, WorkflowPin,
 };
 
 use crate::{
+    encode::VERSION,
     names::decode_scalar,
+    pack::Unpacker,
     reply::{Damage, Parts, Reading, Reply},
 };
 
-/// The version of rows that this code writes and reads.
-const VERSION: &str = "1";
+/// Statuses as records name them, from 1 on.
+const RUN: [RunStatus; 7] = [
+    RunStatus::Running,
+    RunStatus::Suspended,
+    RunStatus::Parked,
+    RunStatus::Completed,
+    RunStatus::Failed,
+    RunStatus::Cancelled,
+    RunStatus::Expired,
+];
+const QUESTION: [InterruptStatus; 5] = [
+    InterruptStatus::Pending,
+    InterruptStatus::Answered,
+    InterruptStatus::Cancelled,
+    InterruptStatus::Expired,
+    InterruptStatus::Superseded,
+];
 
-/// Fields by name.
-struct Row(HashMap<Bytes, Bytes>);
+/// The number by which records name a status.
+pub(crate) fn status_number(status: RunStatus) -> u8 {
+    (1..).zip(RUN).find(|(_, named)| *named == status).map_or(0, |(number, _)| number)
+}
 
-impl Row {
+fn status<S: Copy>(names: &[S], number: u8) -> Reading<S> {
+    let status = names.get(usize::from(number).wrapping_sub(1)).copied();
+    status.ok_or_else(|| Damage::new(format!("a status {number} is unknown")))
+}
+
+/// Starts reading a record whose format this code knows.
+pub(crate) fn versioned(record: Bytes) -> Reading<Unpacker> {
+    let mut record = Unpacker::of(record);
+    match record.byte().map_err(|_| Damage::new("a row does not say its format"))? {
+        VERSION => Ok(record),
+        other => Err(Damage::new(format!("a row has format {other}, this code knows {VERSION}"))),
+    }
+}
+
+pub(crate) fn parsed<T, E>(what: &str, made: Result<T, E>) -> Reading<T> {
+    made.map_err(|_| Damage::new(format!("{what} does not read back")))
+}
+
+pub(crate) fn run_id(text: String) -> Reading<RunId> {
+    parsed("a run's id", RunId::new(text))
+}
+
+fn time(record: &mut Unpacker) -> Reading<Timestamp> {
+    record.signed().map(Timestamp::from_millis)
+}
+
+/// What never changes of a run.
+struct Fixed {
+    run_id: RunId,
+    session_id: SessionId,
+    context: BTreeMap<String, Scalar>,
+}
+
+impl Fixed {
     fn of(reply: Reply) -> Reading<Self> {
-        let mut fields = HashMap::new();
-        let mut parts = reply.list()?.into_iter();
-        while let (Some(name), Some(value)) = (parts.next(), parts.next()) {
-            fields.insert(name.bytes()?, value.bytes()?);
+        let mut record = versioned(reply.bytes()?)?;
+        record.bytes()?;
+        let context = context(&record.bytes()?)?;
+        let (run, session) = (record.id()?, record.id()?);
+        Ok(Self { run_id: run_id(run)?, session_id: parsed("a session's id", SessionId::new(session))?, context })
+    }
+}
+
+fn context(json: &[u8]) -> Reading<BTreeMap<String, Scalar>> {
+    if json == b"{}" {
+        return Ok(BTreeMap::new());
+    }
+    let texts: BTreeMap<String, String> = parsed("a context", serde_json::from_slice(json))?;
+    let pairs = texts.into_iter().map(|(key, value)| Some((key, decode_scalar(&value)?)));
+    pairs.collect::<Option<_>>().ok_or_else(|| Damage::new("a context does not read back"))
+}
+
+fn definition(reply: Reply) -> Reading<WorkflowPin> {
+    let mut record = Unpacker::of(reply.bytes()?);
+    record.raw(32)?;
+    Ok(WorkflowPin { id: record.text()?.into(), version: record.text()?.into(), fingerprint: record.text()?.into() })
+}
+
+/// What scripts keep of a question.
+#[expect(clippy::struct_excessive_bools, reason = "flags as they are stored, each on its own")]
+struct Record {
+    status: InterruptStatus,
+    optional_cancel: bool,
+    after_response_completed: bool,
+    has_default: bool,
+    by_default: bool,
+    seq: u64,
+    at: Timestamp,
+    created: Timestamp,
+    expires: Timestamp,
+    request_id: RequestId,
+    token: ResumeToken,
+    ask: AskKey,
+    actor: Option<String>,
+}
+
+impl Record {
+    fn of(reply: Reply) -> Reading<Self> {
+        Self::read(&mut Unpacker::of(reply.bytes()?))
+    }
+
+    fn read(record: &mut Unpacker) -> Reading<Self> {
+        match record.byte()? {
+            VERSION => {}
+            other => return Err(Damage::new(format!("a row has format {other}, this code knows {VERSION}"))),
         }
-        Ok(Self(fields))
+        let status = status(&QUESTION, record.byte()?)?;
+        let (optional_cancel, after_response_completed) = (record.flag()?, record.flag()?);
+        let (has_default, by_default) = (record.flag()?, record.flag()?);
+        let (seq, at, created, expires) = (record.number()?, time(record)?, time(record)?, time(record)?);
+        record.raw(32 + 16)?;
+        Ok(Self {
+            status,
+            optional_cancel,
+            after_response_completed,
+            has_default,
+            by_default,
+            seq,
+            at,
+            created,
+            expires,
+            request_id: parsed("a question's id", RequestId::new(record.id()?))?,
+            token: parsed("a token", ResumeToken::parse(record.id()?))?,
+            ask: AskKey(record.text()?),
+            actor: record.text()?.strip_prefix('=').map(str::to_owned),
+        })
     }
 
-    /// A row whose format this code knows.
-    fn versioned(reply: Reply) -> Reading<Self> {
-        let row = Self::of(reply)?;
-        match row.find_text("v")?.as_deref() {
-            Some(VERSION) => Ok(row),
-            Some(other) => Err(Damage::new(format!("a row has format {other}, this code knows {VERSION}"))),
-            None => Err(Damage::new("a row does not say its format")),
+    fn receipt(&self, run_id: &RunId) -> Receipt {
+        Receipt {
+            request_id: self.request_id.clone(),
+            run_id: run_id.clone(),
+            seq: self.seq,
+            at: self.at,
+            actor: self.actor.clone(),
         }
     }
 
-    fn find(&self, name: &str) -> Option<Bytes> {
-        self.0.get(name.as_bytes()).cloned()
-    }
-
-    fn bytes(&self, name: &str) -> Reading<Bytes> {
-        self.find(name).ok_or_else(|| Damage::new(format!("a row lacks `{name}`")))
-    }
-
-    fn find_text(&self, name: &str) -> Reading<Option<String>> {
-        let text = self.find(name).map(|bytes| String::from_utf8(bytes.into())).transpose();
-        text.map_err(|_| Damage::new(format!("`{name}` of a row is not UTF-8")))
-    }
-
-    fn text(&self, name: &str) -> Reading<String> {
-        self.find_text(name)?.ok_or_else(|| Damage::new(format!("a row lacks `{name}`")))
-    }
-
-    fn number(&self, name: &str) -> Reading<u64> {
-        self.text(name)?.parse().map_err(|_| Damage::new(format!("`{name}` of a row is no number")))
-    }
-
-    fn time(&self, name: &str) -> Reading<Timestamp> {
-        let millis = i64::try_from(self.number(name)?).unwrap_or(i64::MAX);
-        Ok(Timestamp::from_millis(millis))
-    }
-
-    fn flag(&self, name: &str) -> bool {
-        self.find(name).is_some_and(|value| value == "1")
-    }
-
-    fn parsed<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<T> {
-        parse(&self.text(name)?).ok_or_else(|| Damage::new(format!("`{name}` of a row does not read back")))
-    }
-
-    fn find_parsed<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<Option<T>> {
-        if self.find(name).is_none() {
-            return Ok(None);
-        }
-        self.parsed(name, parse).map(Some)
-    }
-
-    fn context(&self) -> Reading<BTreeMap<String, Scalar>> {
-        let damaged = || Damage::new("a context does not read back");
-        let texts: BTreeMap<String, String> = serde_json::from_slice(&self.bytes("ctx")?).map_err(|_| damaged())?;
-        let pairs = texts.into_iter().map(|(key, value)| Some((key, decode_scalar(&value)?)));
-        pairs.collect::<Option<_>>().ok_or_else(damaged)
-    }
-
-    fn texts(&self, name: &str) -> Reading<Vec<String>> {
-        serde_json::from_slice(&self.bytes(name)?).map_err(|_| Damage::new(format!("`{name}` does not read back")))
+    /// The whole question.
+    fn question(self, rest: Bytes, fixed: Fixed, answer: Option<Bytes>) -> Reading<InterruptRecord> {
+        let mut rest = Unpacker::of(rest);
+        let default = rest.bytes()?;
+        let (workflow, node, question) = (rest.text()?, rest.text()?, rest.bytes()?);
+        let receipt = (self.seq > 0 && !self.by_default).then(|| self.receipt(&fixed.run_id));
+        let new = NewInterrupt {
+            request_id: self.request_id,
+            token: self.token,
+            ask: self.ask,
+            workflow,
+            node,
+            question,
+            expires_in: Duration::ZERO,
+            default: self.has_default.then_some(default),
+            optional_cancel: self.optional_cancel,
+            after_response_completed: self.after_response_completed,
+        };
+        let Fixed { run_id, session_id, context } = fixed;
+        let mut record = InterruptRecord::new(new, run_id, session_id, Arc::new(context), self.created);
+        record.expires_at = self.expires;
+        record.status = self.status;
+        record.answer = answer;
+        record.receipt = receipt;
+        Ok(record)
     }
 }
 
@@ -98,101 +190,101 @@ pub(crate) fn is_absent(reply: &Reply) -> bool {
     matches!(reply, Reply::Nil) || matches!(reply, Reply::List(parts) if parts.is_empty())
 }
 
+fn find_bytes(reply: Reply) -> Reading<Option<Bytes>> {
+    match reply {
+        Reply::Nil => Ok(None),
+        reply => reply.bytes().map(Some),
+    }
+}
+
 pub(crate) fn run(reply: Reply) -> Reading<RunRecord> {
-    let row = Row::versioned(reply)?;
-    let new = NewRun {
-        run_id: row.parsed("id", |text| RunId::new(text).ok())?,
-        session_id: row.parsed("session", |text| SessionId::new(text).ok())?,
-        workflow: WorkflowPin {
-            id: row.text("wid")?.into(),
-            version: row.text("wver")?.into(),
-            fingerprint: row.text("wfp")?.into(),
-        },
-        context: row.context()?,
-    };
-    let mut record = RunRecord::new(new, row.time("created")?);
-    record.status = row.parsed("status", RunStatus::parse)?;
-    record.updated_at = row.time("updated")?;
-    record.fence = row.number("fence")?;
-    record.lease_until = if row.bytes("until")?.is_empty() { None } else { Some(row.time("until")?) };
-    record.answers = row.number("answers")?;
-    record.cancel_requested = row.flag("stop");
-    record.outcome = row.find("outcome");
-    record.reason = row.find_text("reason")?;
+    let mut parts = Parts::of(reply)?;
+    let mut head = versioned(parts.next()?.bytes()?)?;
+    let Fixed { run_id, session_id, context } = Fixed::of(parts.next()?)?;
+    let new = NewRun { run_id, session_id, workflow: definition(parts.next()?)?, context };
+    let (status, cancel_requested) = (status(&RUN, head.byte()?)?, head.flag()?);
+    let (fence, until, answers) = (head.number()?, head.signed()?, head.number()?);
+    head.number()?;
+    let mut record = RunRecord::new(new, time(&mut head)?);
+    record.status = status;
+    record.updated_at = time(&mut head)?;
+    record.fence = fence;
+    record.lease_until = (until >= 0).then(|| Timestamp::from_millis(until));
+    record.answers = answers;
+    record.cancel_requested = cancel_requested;
+    record.reason = find_bytes(parts.next()?)?.map(|reason| Reply::Bytes(reason).text()).transpose()?;
+    record.outcome = find_bytes(parts.next()?)?;
     Ok(record)
 }
 
+/// A question as scripts give it: its record, its rest, the fixed part of its run, its answer.
 pub(crate) fn question(reply: Reply) -> Reading<InterruptRecord> {
-    let row = Row::versioned(reply)?;
-    let (created, expires) = (row.time("created")?, row.time("expires")?);
-    let new = NewInterrupt {
-        request_id: row.parsed("id", |text| RequestId::new(text).ok())?,
-        token: row.parsed("token", |text| ResumeToken::parse(text).ok())?,
-        ask: AskKey(row.text("ask")?),
-        workflow: row.text("workflow")?,
-        node: row.text("node")?,
-        question: row.bytes("body")?,
-        expires_in: Duration::ZERO,
-        default: row.find("default"),
-        optional_cancel: row.flag("opt"),
-        after_response_completed: row.flag("after"),
-    };
-    let run_id = row.parsed("run", |text| RunId::new(text).ok())?;
-    let session_id = row.parsed("session", |text| SessionId::new(text).ok())?;
-    let mut record = InterruptRecord::new(new, run_id, session_id, Arc::new(row.context()?), created);
-    record.expires_at = expires;
-    record.status = row.parsed("status", InterruptStatus::parse)?;
-    record.answer = row.find("answer");
-    if row.find("seq").is_some() && !row.flag("bydef") {
-        record.receipt = Some(receipt_of(&row)?);
-    }
-    Ok(record)
+    let mut parts = Parts::of(reply)?;
+    let record = Record::of(parts.next()?)?;
+    let (rest, fixed) = (parts.next()?.bytes()?, Fixed::of(parts.next()?)?);
+    record.question(rest, fixed, find_bytes(parts.next()?)?)
 }
 
 pub(crate) fn questions(replies: Vec<Reply>) -> Reading<Vec<InterruptRecord>> {
     replies.into_iter().map(question).collect()
 }
 
-pub(crate) fn receipt(reply: Reply) -> Reading<Receipt> {
-    receipt_of(&Row::of(reply)?)
+/// A question as `question.lua` gives it, if it is there: the run's parts among which it is, and the time.
+pub(crate) fn one_question(reply: Reply, id: &str) -> Reading<Option<InterruptRecord>> {
+    let mut parts = Parts::of(reply)?;
+    let Some(head) = find_bytes(parts.next()?)? else { return Ok(None) };
+    versioned(head)?;
+    let (fixed, live) = (parts.next()?, find_bytes(parts.next()?)?);
+    let (rest, answer, moved) = (find_bytes(parts.next()?)?, find_bytes(parts.next()?)?, find_bytes(parts.next()?)?);
+    let now = self::moment(parts.next()?)?;
+    let Some(rest) = rest else { return Ok(None) };
+    let mut records = Unpacker::of(moved.or(live).unwrap_or_default());
+    while !records.is_empty() {
+        let mut record = Record::read(&mut records)?;
+        if record.request_id.as_str() == id {
+            if record.status == InterruptStatus::Pending && record.expires <= now {
+                record.status = InterruptStatus::Expired;
+            }
+            return record.question(rest, Fixed::of(fixed)?, answer).map(Some);
+        }
+    }
+    Err(Damage::new("a question has no record"))
 }
 
-fn receipt_of(row: &Row) -> Reading<Receipt> {
-    Ok(Receipt {
-        request_id: row.parsed("id", |text| RequestId::new(text).ok())?,
-        run_id: row.parsed("run", |text| RunId::new(text).ok())?,
-        seq: row.number("seq")?,
-        at: row.time("at")?,
-        actor: row.find_text("actor")?,
-    })
+/// A receipt: a question's record, the fixed part of its run.
+pub(crate) fn receipt(reply: Reply) -> Reading<Receipt> {
+    let mut parts = Parts::of(reply)?;
+    let record = Record::of(parts.next()?)?;
+    Ok(record.receipt(&Fixed::of(parts.next()?)?.run_id))
 }
 
 pub(crate) fn answers(replies: Vec<Reply>) -> Reading<Vec<AnswerRecord>> {
     replies.into_iter().map(answer).collect()
 }
 
+/// An answer: its question's record, and what was said.
 fn answer(reply: Reply) -> Reading<AnswerRecord> {
-    let row = Row::versioned(reply)?;
+    let mut parts = Parts::of(reply)?;
+    let (record, answer) = (Record::of(parts.next()?)?, parts.next()?.bytes()?);
     Ok(AnswerRecord {
-        seq: row.number("seq")?,
-        request_id: row.parsed("id", |text| RequestId::new(text).ok())?,
-        ask: AskKey(row.text("ask")?),
-        answer: row.bytes("answer")?,
-        at: row.time("at")?,
-        actor: row.find_text("actor")?,
-        by_default: row.flag("bydef"),
+        seq: record.seq,
+        request_id: record.request_id,
+        ask: record.ask,
+        answer,
+        at: record.at,
+        actor: record.actor,
+        by_default: record.by_default,
     })
 }
 
 /// A time in milliseconds.
-pub(crate) fn time(reply: Reply) -> Reading<Timestamp> {
+pub(crate) fn moment(reply: Reply) -> Reading<Timestamp> {
     Ok(Timestamp::from_millis(reply.int()?))
 }
 
 pub(crate) fn claimed(reply: Reply) -> Reading<Claimed> {
     let mut parts = Parts::of(reply)?;
-    let mut lease = Parts::of(parts.next()?)?;
-    let (fence, until) = (lease.next()?.count()?, time(lease.next()?)?);
+    let (fence, until) = (parts.next()?.count()?, moment(parts.next()?)?);
     let run = run(parts.next()?)?;
     let snapshot = parts.next()?.bytes()?;
     let entries = parts.list()?.into_iter().map(Reply::bytes).collect::<Reading<_>>()?;
@@ -201,64 +293,50 @@ pub(crate) fn claimed(reply: Reply) -> Reading<Claimed> {
     Ok(Claimed { lease, run, snapshot, entries, answers })
 }
 
-pub(crate) fn checkpoint(reply: Reply) -> Reading<CheckpointRecord> {
-    let mut parts = Parts::of(reply)?;
-    let row = Row::of(parts.next()?)?;
-    let checkpoint_id = |text: &str| CheckpointId::new(text).ok();
-    let new = NewCheckpoint {
-        id: row.parsed("id", checkpoint_id)?,
-        label: row.find_text("label")?,
-        nodes: row.texts("nodes")?,
-        workflow: row.text("workflow")?,
-        workflow_version: row.find_text("version")?,
-        state: row.bytes("state")?,
-        structured_stream_ids: row.texts("streams")?,
-    };
-    let session_id = row.parsed("session", |text| SessionId::new(text).ok())?;
-    let mut record = CheckpointRecord::new(new, session_id, row.number("turn")?, row.time("created")?);
-    record.parent = row.find_parsed("parent", checkpoint_id)?;
-    record.parent_session = row.find_parsed("psession", |text| SessionId::new(text).ok())?;
-    record.forked_from = row.find_parsed("forked", checkpoint_id)?;
-    record.run_id = row.find_parsed("run", |text| RunId::new(text).ok())?;
-    record.snapshot = row.find("snapshot");
-    record.interrupts = questions(parts.list()?)?;
-    Ok(record)
-}
-
-pub(crate) fn checkpoints(replies: Vec<Reply>) -> Reading<Vec<CheckpointRecord>> {
-    replies.into_iter().map(checkpoint).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::pack::Packer;
+
     use super::*;
 
-    fn row(fields: &[(&str, &str)]) -> Reply {
-        let parts = fields.iter().flat_map(|(name, value)| [(*name).to_owned(), (*value).to_owned()]);
-        Reply::List(parts.map(|part| Reply::Bytes(part.into())).collect())
+    fn record(version: u8) -> Packer {
+        let mut record = Packer::default();
+        record.raw(&[version, 2, 1, 0, 0, 0]).number(3).number(1_000).number(500).number(9_000);
+        record.raw(&[b'0'; 48]).id("human-1").id("token").bytes(b"a").bytes(b"=bob");
+        record
     }
 
-    const ANSWER: [(&str, &str); 6] =
-        [("v", "1"), ("id", "human-1"), ("ask", "a"), ("answer", "yes"), ("seq", "3"), ("at", "1000")];
+    fn said(record: Bytes) -> Reply {
+        Reply::List(vec![Reply::Bytes(record), Reply::Bytes("yes".into())])
+    }
 
     #[test]
     fn an_answer_reads_back() {
-        let read = answers(vec![row(&ANSWER)]).unwrap().remove(0);
+        let read = answers(vec![said(record(VERSION).take())]).unwrap().remove(0);
         assert_eq!((read.seq, read.ask.0.as_str(), read.at.as_millis()), (3, "a", 1_000));
-        assert_eq!((read.actor, read.by_default), (None, false));
+        assert_eq!((read.actor.as_deref(), read.by_default, read.answer), (Some("bob"), false, "yes".into()));
     }
 
     #[test]
     fn a_row_of_another_format_is_refused_with_both_versions() {
-        let mut newer = ANSWER;
-        newer[0].1 = "2";
-        let damage = answers(vec![row(&newer)]).unwrap_err();
-        assert_eq!(damage.0, "a row has format 2, this code knows 1");
-        assert!(answers(vec![row(&ANSWER[1..])]).is_err());
+        let damage = answers(vec![said(record(VERSION + 1).take())]).unwrap_err();
+        assert_eq!(damage.0, "a row has format 3, this code knows 2");
+        assert!(answers(vec![said(Bytes::new())]).is_err());
     }
 
     #[test]
-    fn a_row_without_a_field_names_it() {
-        assert_eq!(answers(vec![row(&ANSWER[..4])]).unwrap_err().0, "a row lacks `seq`");
+    fn a_record_that_ends_too_early_is_refused_wherever_it_does() {
+        let whole = record(VERSION).take();
+        for length in 0..whole.len() {
+            assert!(answers(vec![said(whole.slice(..length))]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_status_has_one_number_and_a_number_one_status() {
+        for named in RUN {
+            assert_eq!(status(&RUN, status_number(named)), Ok(named));
+        }
+        assert!(status(&RUN, 0).is_err() && status(&RUN, 8).is_err());
     }
 }

@@ -6,10 +6,13 @@ use kortyx_store::{
 };
 
 use crate::{
+    encode::given_with,
+    locate::{NewId, Place},
     names::{Kind, session_digest},
     reply::{Damage, Parts, Reading, Reply},
     row, script,
     store::RedisStore,
+    turn,
 };
 
 const APPEND: &str = "append checkpoint";
@@ -17,22 +20,25 @@ const ROLLBACK: &str = "rollback";
 const FORK: &str = "fork";
 
 /// The ids that questions bring which are opened again.
-fn ids_of(run_id: &RunId, reissue: &[Reissue]) -> Vec<(Kind, String)> {
+fn ids_of(run_id: &RunId, reissue: &[Reissue]) -> Vec<NewId> {
     if reissue.is_empty() {
         return Vec::new();
     }
-    let questions = reissue.iter().map(|new| (Kind::Question, new.request_id.as_str().to_owned()));
-    std::iter::once((Kind::Run, run_id.as_str().to_owned())).chain(questions).collect()
+    let questions = reissue.iter().map(|new| NewId::question(&new.request_id, run_id));
+    std::iter::once(NewId::run(run_id)).chain(questions).collect()
 }
 
 impl RedisStore {
     pub(crate) async fn append(&self, id: &SessionId, new: NewCheckpoint) -> Result<CheckpointRecord, StoreError> {
         let mut request = self.request(APPEND);
         request.set("session", id.as_str());
-        let ids = [(Kind::Checkpoint, new.id.as_str().to_owned())];
-        request.checkpoint(Some(new))?;
+        let ids = [NewId::checkpoint(&new.id)];
+        request.check("a checkpoint's state", &new.state)?;
+        request.set("checkpoint", new.id.as_str());
+        let rest = request.stored(given_with(new));
+        request.set("rest", rest);
         let said = self.bring(APPEND, &script::APPEND, &session_digest(id), &ids, request).await?;
-        row::checkpoint(said).map_err(|damage| damage.during(APPEND))
+        turn::checkpoint(said).map_err(|damage| damage.during(APPEND))
     }
 
     pub(crate) async fn roll_back(&self, rollback: Rollback) -> Result<RollbackOutcome, StoreError> {
@@ -43,7 +49,7 @@ impl RedisStore {
             Some(_) => self.find(ROLLBACK, Kind::Checkpoint, checkpoint_id.as_str()).await?,
             None => None,
         };
-        let Some(digest) = digest else { return Ok(RollbackOutcome::Unknown) };
+        let Some(Place { digest, .. }) = digest else { return Ok(RollbackOutcome::Unknown) };
         let mut request = self.request(ROLLBACK);
         request.set("checkpoint", checkpoint_id.as_str());
         request.set("run", new_run_id.as_str());
@@ -73,7 +79,7 @@ impl RedisStore {
         let content = request.stored(content);
         request.set("content", content);
         let mut ids = ids_of(&new_run_id, &reissue);
-        ids.push((Kind::Checkpoint, new_checkpoint_id.as_str().to_owned()));
+        ids.push(NewId::checkpoint(&new_checkpoint_id));
         let said = self.bring(FORK, &script::FORK, &session_digest(&new_session_id), &ids, request).await?;
         forked(said).map_err(|damage| damage.during(FORK))
     }
@@ -94,8 +100,8 @@ fn rolled_back(said: Reply) -> Reading<RollbackOutcome> {
             RollbackOutcome::Driven(run_id)
         }
         _ => {
-            let head = Box::new(row::checkpoint(parts.next()?)?);
-            let mut abandoned = row::checkpoints(parts.list()?)?;
+            let head = Box::new(turn::checkpoint(parts.next()?)?);
+            let mut abandoned = turn::checkpoints(parts.list()?)?;
             for checkpoint in &mut abandoned {
                 checkpoint.abandoned = true;
             }
@@ -112,7 +118,7 @@ fn forked(said: Reply) -> Reading<ForkOutcome> {
         "mismatched" => ForkOutcome::Mismatched,
         "expired" => ForkOutcome::Expired(request_id(&mut parts)?),
         _ => {
-            let checkpoint = Box::new(row::checkpoint(parts.next()?)?);
+            let checkpoint = Box::new(turn::checkpoint(parts.next()?)?);
             ForkOutcome::Done { checkpoint, interrupts: row::questions(parts.list()?)? }
         }
     })

@@ -7,7 +7,7 @@ use crate::{reply::Reply, script, store::RedisStore};
 
 const OPERATION: &str = "setup";
 /// The version of keys and rows that this code writes.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// The oldest servers that have what scripts use.
 const REDIS: (u32, u32) = (7, 0);
 const VALKEY: (u32, u32) = (7, 2);

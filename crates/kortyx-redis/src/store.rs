@@ -100,9 +100,9 @@ impl RedisStore {
         Ok(&self.client)
     }
 
-    /// A name for a transition that no other has.
+    /// A name for a transition that no other has, and that is no part of another's.
     pub(crate) fn next_op(&self) -> String {
-        format!("{}.{:x}", self.origin, self.last_op.fetch_add(1, Ordering::Relaxed))
+        format!("{}.{:x};", self.origin, self.last_op.fetch_add(1, Ordering::Relaxed))
     }
 
     async fn time(&self) -> Result<Timestamp, StoreError> {

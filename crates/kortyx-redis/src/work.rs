@@ -86,7 +86,7 @@ impl RedisStore {
         request.set("member", entry.member.as_str());
         request.set("parked_before", before.unwrap_or(Timestamp::MIN).as_millis());
         request.set("recheck", RECHECK);
-        request.driver(Some(driver));
+        request.driver(driver);
         let said = self.transition(CLAIM, &script::CLAIM, &entry.digest, request).await?;
         let read = || {
             let mut parts = Parts::of(said)?;
@@ -126,7 +126,7 @@ impl RedisStore {
         let places: HashMap<_, _> = sessions
             .iter()
             .flat_map(|(_, due)| due)
-            .filter_map(|entry| Some((entry.rest.as_str(), order.get(&entry.member)?)))
+            .filter_map(|entry| Some((entry.question()?.0, order.get(&entry.member)?)))
             .collect();
         batch.interrupts.sort_by_key(|question| places.get(question.request_id.as_str()).copied());
         Ok(batch)
@@ -141,11 +141,15 @@ impl RedisStore {
         expire: &ExpireRequest,
     ) -> Result<ExpiredBatch, StoreError> {
         let mut request = self.request(EXPIRE);
-        let due: Vec<_> = due.iter().map(|entry| json!({ "id": entry.rest, "member": entry.member })).collect();
+        let due = due.iter().filter_map(|entry| {
+            let (id, run) = entry.question()?;
+            Some(json!({ "id": id, "run": run, "member": entry.member }))
+        });
+        let due: Vec<_> = due.collect();
         request.set("due", due);
         request.set("index", index);
         request.set("pins", pins(&expire.workflows));
-        request.driver(Some(&expire.driver));
+        request.driver(&expire.driver);
         let said = self.transition(EXPIRE, &script::EXPIRE, digest, request).await?;
         let batch = expired(said).map_err(|damage| damage.during(EXPIRE))?;
         for claimed in &batch.claimed {
@@ -163,7 +167,10 @@ fn pins(workflows: &[WorkflowPin]) -> Value {
 fn expired(said: Reply) -> Reading<ExpiredBatch> {
     let mut parts = Parts::of(said)?;
     let interrupts = row::questions(parts.list()?)?;
-    let ended = parts.list()?.into_iter().map(|id| RunId::new(id.text()?).map_err(|_| Damage::new("a run's id")));
+    let ended = parts.list()?.into_iter().map(|id| {
+        let id = Parts::of(id)?.text()?;
+        RunId::new(id).map_err(|_| Damage::new("a run's id does not read back"))
+    });
     let ended = ended.collect::<Reading<_>>()?;
     let claimed = parts.list()?.into_iter().map(row::claimed).collect::<Reading<_>>()?;
     Ok(ExpiredBatch { interrupts, ended, claimed, more: false })

@@ -1,44 +1,63 @@
 -- Decides over answers to questions of one run, all or none, and says who drives then.
--- q: answers [{id, token or scope {session, context}, session, run, answer (payload), cancel, actor}], driver {ttl} (absent:
---    leave it), dry (only say what each would come to; the questions lie in several sessions)
+-- ARGV[2]  packed: 1 to drive, how long the lease lasts (ms), 1 to only say what each would come to (the questions lie in
+--          several sessions), count; then of each: the question's id, the run that its locator names ('': none did), digest of
+--          the token or scope {session, context} as JSON, and where given: session, run, 1 to cancel, actor (behind `=`)
+-- ARGV[3…]  answers
 -- Replies: 'accepted', receipts, 'granted' run | 'driven' | 'left' | 'ended'; 'duplicate', receipts, run;
---    'refused', [place, code, receipt]; dry: 'dry', [code], whether one would end its run
-local function is_proved(answer, it)
-  if answer.run and answer.run ~= it.run then return false end
-  -- Equality of digests takes no longer for a token that is nearly right.
-  if answer.token then return redis.sha1hex(answer.token) == redis.sha1hex(it.token) end
-  return is_inside(it.run, answer.scope)
+--    'refused', [place, code, receipt]; dry: 'dry', [code], whether one would end its run, [place, code, receipt]
+local drives, ttl, dry, count, from = struct.unpack('>BdBI4', ARGV[2])
+local given = {}
+for i = 1, count do
+  local it = { answer = ARGV[2 + i] }
+  it.id, it.home, it.digest, it.scope, it.session, it.run, it.cancel, it.actor, from =
+    struct.unpack('>I2c0I2c0I2c0I4c0I2c0I2c0BI4c0', ARGV[2], from)
+  given[i] = it
 end
 
-local function is_same(answer, it)
-  return redis.call('HGET', key('q', it.id), 'answer') == ARGV[answer.answer]
-end
-
-local function verdict(answer, it, run)
-  if answer.session and answer.session ~= session_id() then return 'wrong_session' end
-  if it.status == 'pending' then
-    if it.is_due then return 'expired' end
-    return run.is_stopped and 'cancelled' or 'fresh'
+-- The run of a question that no locator knows: it is open in this session, or cannot be found.
+local function home_of(id)
+  local members = redis.call('ZRANGE', K.key('o'), '-', '(r', 'BYLEX')
+  for _, member in ipairs(members) do
+    local open_id, run_id = string.match(string.sub(member, 33), '^(.-)\31(.*)$')
+    if open_id == id then return run_id end
   end
-  if it.status == 'answered' then return is_same(answer, it) and 'repeated' or 'conflict' end
-  if it.status == 'cancelled' and it.seq and is_same(answer, it) then return 'repeated' end
-  return it.status
+  return ''
+end
+
+local function is_proved(answer, run, it)
+  if answer.run ~= '' and answer.run ~= run.id then return false end
+  -- Equality of digests takes no longer for a token that is nearly right.
+  if answer.digest ~= '' then return answer.digest == it.digest end
+  return K.is_inside(run, cjson.decode(answer.scope))
+end
+
+local function is_same(answer, run, it)
+  return redis.call('HGET', run.key, 'a:' .. it.id) == answer.answer
+end
+
+local function verdict(answer, run, it)
+  if answer.session ~= '' and answer.session ~= run.session then return 'wrong_session' end
+  if it.status == K.PENDING then
+    if K.is_due(it) then return 'expired' end
+    return run.stop == 1 and 'cancelled' or 'fresh'
+  end
+  if it.status == K.ANSWERED then return is_same(answer, run, it) and 'repeated' or 'conflict' end
+  if it.status == K.CANCELLED and it.seq > 0 and is_same(answer, run, it) then return 'repeated' end
+  return K.NAMES[it.status]
 end
 
 local function judge()
   local judged = { questions = {}, verdicts = {}, all_known = true, has_end = false, is_mixed = false }
-  for i, answer in ipairs(q.answers) do
-    local it = question(answer.id)
-    if it and is_proved(answer, it) then
+  for i, answer in ipairs(given) do
+    if answer.home == '' then answer.home = home_of(answer.id) end
+    local run = answer.home ~= '' and K.load_run(answer.home)
+    local it = run and K.question(run, answer.id)
+    if it and is_proved(answer, run, it) then
       judged.questions[i] = it
-      judged.run = judged.run or load_run(it.run)
-      local run = judged.run
-      if run.id ~= it.run then
-        judged.is_mixed = true
-        run = load_run(it.run)
-      end
-      judged.has_end = judged.has_end or (answer.cancel == 1 and it.opt == '0')
-      judged.verdicts[i] = verdict(answer, it, run)
+      judged.run = judged.run or run
+      judged.is_mixed = judged.is_mixed or judged.run ~= run
+      judged.has_end = judged.has_end or (answer.cancel == 1 and it.opt == 0)
+      judged.verdicts[i] = verdict(answer, run, it)
     else
       judged.all_known = false
       judged.verdicts[i] = 'unknown'
@@ -48,64 +67,60 @@ local function judge()
 end
 
 local function refusals(judged)
-  local refused = {}
+  local list = {}
   for i, code in ipairs(judged.verdicts) do
     if code == 'conflict' then
-      refused[#refused + 1] = { i - 1, code, { '@', 'p', judged.questions[i].id } }
+      list[#list + 1] = { i - 1, code, { '\0p', given[i].home, given[i].id } }
     elseif code ~= 'fresh' and code ~= 'repeated' then
-      refused[#refused + 1] = { i - 1, code, {} }
+      list[#list + 1] = { i - 1, code, {} }
     end
   end
-  return refused
+  return list
 end
 
 -- Closes an open question with its answer; one that ends the run is not delivered to it.
 local function take(run, it, answer)
-  local ends = answer.cancel == 1 and it.opt == '0'
-  give(run, it, ARGV[answer.answer], answer.actor, false)
-  close(it, ends and 'cancelled' or 'answered')
-  if not ends then redis.call('RPUSH', key('i', run.id), it.id) end
+  local ends = answer.cancel == 1 and it.opt == 0
+  K.give(run, it, answer.answer, answer.actor, 0)
+  K.close(run, it, ends and K.CANCELLED or K.ANSWERED)
   return ends
 end
 
 local function drive(run, ends)
-  if run.is_driven then
-    if ends then run.is_stopped = true end
-    attend(run)
+  if K.is_driven(run) then
+    if ends then run.stop = 1 end
+    K.attend(run)
     return { 'driven' }
   end
   if ends then
-    end_run(run, 'cancelled', 'cancelled', nil, nil)
+    K.end_run(run, K.CANCELLED_RUN, K.CANCELLED, nil, nil)
     return { 'ended' }
   end
-  if q.driver then
-    grant(run, q.driver)
-    return { 'granted', claimed(run) }
+  if drives == 1 then
+    K.grant(run, ttl)
+    return { 'granted', K.claimed(run) }
   end
-  leave(run)
+  K.leave(run)
   return { 'left' }
 end
 
-return once(function()
+return K.once_for(given[1].home, function()
   local judged = judge()
-  if q.dry then
-    return { 'dry', judged.verdicts, judged.has_end and 1 or 0, refusals(judged) }
+  if dry == 1 then return { 'dry', judged.verdicts, judged.has_end and 1 or 0, refusals(judged) } end
+  if judged.all_known and judged.is_mixed then K.refuse('invalid', 'the questions belong to different runs') end
+  if judged.all_known and judged.has_end and count > 1 then
+    K.refuse('invalid', 'a cancellation that ends the run cannot be given together with answers')
   end
-  if judged.all_known and judged.is_mixed then refuse('invalid', 'the questions belong to different runs') end
-  if judged.all_known and judged.has_end and #q.answers > 1 then
-    refuse('invalid', 'a cancellation that ends the run cannot be given together with answers')
-  end
-  local refused = refusals(judged)
-  if #refused > 0 then return { 'refused', refused } end
+  local refused_ones = refusals(judged)
+  if #refused_ones > 0 then return { 'refused', refused_ones } end
   local receipts, fresh, ends, run = {}, 0, false, judged.run
-  for i, answer in ipairs(q.answers) do
+  for i, answer in ipairs(given) do
     if judged.verdicts[i] == 'fresh' then
       fresh = fresh + 1
-      has_written = true
       ends = take(run, judged.questions[i], answer) or ends
     end
-    receipts[i] = { '@', 'p', answer.id }
+    receipts[i] = { '\0p', run.id, answer.id }
   end
-  if fresh == 0 then return { 'duplicate', receipts, { '@', 'r', run.id } } end
+  if fresh == 0 then return { 'duplicate', receipts, { '\0r', run.id } } end
   return { 'accepted', receipts, drive(run, ends) }
 end)

@@ -1,11 +1,13 @@
 -- Appends a checkpoint to a session, which is created when new.
--- q: session, checkpoint {id, label, nodes, workflow, version, streams, state (payload)}
+-- q: session, checkpoint (its id), rest (payload: what it is given with)
 -- Replies: the checkpoint
-return once(function()
-  check_new('c', q.checkpoint.id, 'checkpoint')
-  has_written = true
-  make_session(q.session)
-  append(q.checkpoint.id, checkpoint_fields(q.checkpoint), {})
-  settle_session()
-  return { '@', 'c', q.checkpoint.id }
+local q = cjson.decode(ARGV[2])
+
+return K.once(function()
+  local ids = {}
+  K.check_turn(q.checkpoint, ids)
+  K.check_elsewhere(ids)
+  K.make_session(q.session, 0)
+  K.append(q.checkpoint, q.session, {}, ARGV[q.rest], nil, {})
+  return { '\0c', q.checkpoint }, true
 end)

@@ -1,23 +1,24 @@
 -- Ends runs that nobody drives, or asks their drivers to stop.
 -- q: run (absent: every run of the session that is not terminal), scope {session, context} (absent: any), reason
--- Replies: [run, 'cancelled' | 'requested' | 'ended', status]
-return once(function()
-  local ids = q.run and { q.run } or redis.call('ZRANGE', key('a'), 0, -1)
+-- Replies: ['cancelled' | 'requested' | 'ended', run, status]
+local q = cjson.decode(ARGV[2])
+
+return K.once(function()
   local outcomes = {}
-  for _, id in ipairs(ids) do
-    local run = load_run(id)
-    if run and (not q.scope or is_inside(id, q.scope)) then
+  for _, id in ipairs(q.run and { q.run } or K.active_runs()) do
+    local run = K.load_run(id)
+    if run and (not q.scope or K.is_inside(run, q.scope)) then
       local outcome = 'ended'
-      if run.is_driven then
+      if K.is_driven(run) then
         outcome = 'requested'
-        run.is_stopped = true
-        run.reason = q.reason or run.reason
-        attend(run)
-      elseif not run.is_terminal then
+        run.stop = 1
+        if q.reason then K.set_reason(run, q.reason) end
+        K.attend(run)
+      elseif not K.is_terminal(run) then
         outcome = 'cancelled'
-        end_run(run, 'cancelled', 'cancelled', q.reason, nil)
+        K.end_run(run, K.CANCELLED_RUN, K.CANCELLED, q.reason, nil)
       end
-      outcomes[#outcomes + 1] = { id, outcome, run.status }
+      outcomes[#outcomes + 1] = { outcome, id, K.STATUS[run.status] }
     end
   end
   return outcomes

@@ -1,30 +1,29 @@
 -- Ends a run. Or, when it has answers that the driver did not see, gives those.
--- q: new {id, session, context, pairs} or run and fence; workflow, status, outcome (payload), reason, seen,
---    checkpoint (absent: none)
+-- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen, status, 1 with a reason, the reason
+-- ARGV[3…]  definition, outcome, of a new run its fixed part, a checkpoint's id ('': none) and what it is given with
 -- Replies: 'done', or 'answered' and answers
-return once(function()
-  local run = nil
-  if q.new then
-    check_new('r', q.new.id, 'run')
+local is_new, run_id, fence, seen, status, has_reason, reason = struct.unpack('>BI2c0ddBBI4c0', ARGV[2])
+local turn = ARGV[6]
+
+return K.once_for(run_id, function(run)
+  local ids = {}
+  if is_new == 1 then
+    if run then K.refuse('exists', 'run ' .. run_id .. ' exists') end
+    K.add(ids, 'r', run_id)
   else
-    run = leased()
+    K.check_lease(run, fence)
   end
-  if q.checkpoint then check_new('c', q.checkpoint.id, 'checkpoint') end
-  if q.new then
-    run = add_run(q.new, q.workflow, '')
+  if turn ~= '' then K.check_turn(turn, ids) end
+  K.check_elsewhere(ids)
+  if is_new == 1 then
+    run = K.add_run(run_id, ARGV[5], ARGV[3], '', 0)
   else
-    local answers = unseen(run, q.seen)
+    local answers = K.unseen(run, seen)
     if #answers > 0 then return { 'answered', answers } end
-    bind(run, q.workflow)
+    K.bind(run, ARGV[3])
   end
-  local closing = q.status == 'cancelled' and 'cancelled' or 'superseded'
-  end_run(run, q.status, closing, q.reason, ARGV[q.outcome])
-  if q.checkpoint then
-    local fields = checkpoint_fields(q.checkpoint)
-    fields[#fields + 1] = 'run'
-    fields[#fields + 1] = run.id
-    append(q.checkpoint.id, fields, {})
-    settle_session()
-  end
+  local closing = status == K.CANCELLED_RUN and K.CANCELLED or K.SUPERSEDED
+  K.end_run(run, status, closing, has_reason == 1 and reason or nil, ARGV[4])
+  if turn ~= '' then K.append_turn(turn, ARGV[7], run, nil) end
   return { 'done' }
 end)

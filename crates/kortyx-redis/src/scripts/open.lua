@@ -1,9 +1,13 @@
 -- Makes a run durable and grants its first lease.
--- q: run {id, session, context, pairs}, workflow {id, version, fingerprint, pin}, driver {ttl}, snapshot (payload)
+-- ARGV[2]  packed: the run's id, how long the lease lasts (ms)
+-- ARGV[3…]  definition, snapshot, fixed part
 -- Replies: fence, end of the lease
-return once(function()
-  check_new('r', q.run.id, 'run')
-  local run = add_run(q.run, q.workflow, ARGV[q.snapshot])
-  grant(run, q.driver)
-  return { int(run.fence), int(run.till) }
+local run_id, ttl = struct.unpack('>I2c0d', ARGV[2])
+
+return K.once_for(run_id, function(run)
+  if run then K.refuse('exists', 'run ' .. run_id .. ' exists') end
+  K.check_elsewhere({ 'r', run_id })
+  run = K.add_run(run_id, ARGV[5], ARGV[3], ARGV[4], 0)
+  K.grant(run, ttl)
+  return { run.fence, run.till }
 end)

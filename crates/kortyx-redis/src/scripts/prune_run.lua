@@ -1,13 +1,15 @@
 -- Removes a run that ended long enough ago.
 -- q: run, index and member (where it was found), age (ms)
 -- Replies: 'removed' or 'kept'
-return once(function()
-  local run = load_run(q.run)
-  if not run or not run.is_terminal or place_member(run) ~= q.member then
-    hint('-', q.index, 0, q.member)
+local q = cjson.decode(ARGV[2])
+
+return K.once(function()
+  local run = K.load_run(q.run)
+  if not run or not K.is_terminal(run) or run.old_member ~= q.member then
+    K.hint('-', q.index, 0, q.member)
     return { 'kept' }
   end
-  if run.updated > now - q.age then return { 'kept' } end
-  remove_run(run)
-  return { 'removed' }
+  if run.updated > K.now - q.age then return { 'kept' } end
+  K.remove_run(run)
+  return { 'removed' }, true
 end)

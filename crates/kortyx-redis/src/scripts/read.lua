@@ -1,24 +1,35 @@
 -- Reads by id.
--- q: kind ('run', 'questions', 'checkpoint', 'content', 'head', 'checkpoints'), ids
+-- q: kind ('run', 'questions', 'checkpoint', 'content', 'head', 'checkpoints'), ids; of questions: [id, run, id, run, …]
 -- Replies: [row], an empty one for what is not there; of 'content': the checkpoint as it is stored, and its session
-return once(function()
-  if q.kind == 'head' then
-    local last = head()
-    return last and { { '@', 'c', last } } or {}
+local q = cjson.decode(ARGV[2])
+
+local function checkpoints(ids)
+  local rows = {}
+  for i, id in ipairs(ids) do rows[i] = { '\0c', id } end
+  return rows
+end
+
+return K.once(function()
+  local rows = {}
+  if q.kind == 'head' then return checkpoints({ (K.head()) }) end
+  if q.kind == 'checkpoint' then return checkpoints(q.ids) end
+  if q.kind == 'checkpoints' then
+    local members = redis.call('ZRANGE', K.key('t'), 0, -1)
+    for i, member in ipairs(members) do members[i] = K.turn_id(member) end
+    return checkpoints(members)
   end
-  local ids, rows = q.ids, {}
-  if q.kind == 'checkpoints' then ids = redis.call('ZRANGE', key('t'), 0, -1) end
-  for i, id in ipairs(ids) do
-    if q.kind == 'run' then
-      rows[i] = redis.call('EXISTS', key('r', id)) == 1 and { '@', 'r', id } or {}
-    elseif q.kind == 'questions' then
-      rows[i] = redis.call('EXISTS', key('q', id)) == 1 and { '@', 'q', id } or {}
-    elseif q.kind == 'content' then
-      local content = redis.call('HGET', key('c', nil), id)
-      rows[i] = content and { content, session_id() } or {}
-    else
-      rows[i] = redis.call('HEXISTS', key('c'), id) == 1 and { '@', 'c', id } or {}
-    end
+  if q.kind == 'content' then
+    local content = redis.call('HGET', K.key('c'), q.ids[1])
+    return content and { { content, K.session_id() } } or {}
+  end
+  if q.kind == 'run' then
+    for i, id in ipairs(q.ids) do rows[i] = { '\0r', id } end
+    return rows
+  end
+  for i = 1, #q.ids, 2 do
+    local run = K.load_run(q.ids[i + 1])
+    local is_there = run and K.question(run, q.ids[i])
+    rows[#rows + 1] = is_there and { '\0q', run.id, q.ids[i] } or {}
   end
   return rows
 end)

@@ -1,18 +1,22 @@
 -- Appends entries, publishes and withdraws questions, reads answers.
--- q: run, fence, entries [payload], publish [question], withdraw [ask], seen
+-- ARGV[2]  packed: the run's id, fence, answers seen, count of entries; then questions and keys to withdraw, see publish.lua
+-- ARGV[3…]  entries, then the rest of each question
 -- Replies: answers, published questions, whether the run was asked to stop
-return once(function()
-  local run = leased()
-  check_publish(run, q.publish, q.withdraw)
-  has_written = true
-  withdraw_all(run, q.withdraw)
+local run_id, fence, seen, count, asks_from = struct.unpack('>I2c0ddI4', ARGV[2])
+local new, withdraw = K.read_asks(ARGV[2], asks_from, 3 + count)
+
+return K.once_for(run_id, function(run)
+  K.check_lease(run, fence)
+  K.check_publish(run, new, withdraw, {})
+  K.withdraw_all(run, withdraw)
   local published = {}
-  for i, new in ipairs(q.publish) do
-    publish(run, new, later(new.ttl))
-    published[i] = { '@', 'q', new.id }
+  for i, it in ipairs(new) do
+    K.publish(run, it, K.later(it.ttl))
+    published[i] = { '\0q', run.id, it.id }
   end
-  for _, place_of in ipairs(q.entries) do redis.call('RPUSH', key('e', run.id), ARGV[place_of]) end
-  run.updated = now
-  store_run(run)
-  return { unseen(run, q.seen), published, run.is_stopped and 1 or 0 }
+  for i = 1, count do K.add(run.fields, 'e' .. run.entries + i, ARGV[2 + i]) end
+  run.entries = run.entries + count
+  run.updated = K.now
+  K.change(run)
+  return { K.unseen(run, seen), published, run.stop }
 end)

@@ -1,36 +1,34 @@
--- Says again everything that indexes and locators should say of a session.
--- Replies: how many runs, questions and checkpoints it has
-local function repair_run(id)
-  local run = load_run(id)
-  if not run then return 0 end
-  local ttl = math.max(redis.call('PTTL', key('r', id)), 0)
-  locate('r', id, ttl)
-  local name, score = place(run)
-  if name then hint('+', name, score, place_member(run)) end
-  local questions = redis.call('LRANGE', key('n', id), 0, -1)
-  for _, question_id in ipairs(questions) do
-    local it = question(question_id)
-    if it then
-      locate('q', question_id, ttl)
-      if it.is_pending then index_question(it, '+') end
-    end
-  end
-  return #questions
+-- Says again what indexes and locators should say of a session's checkpoints and of some of its runs.
+-- q: runs (their ids), turns (true: of its checkpoints too)
+-- Replies: how many questions and checkpoints that was
+local q = cjson.decode(ARGV[2])
+
+local function repair_run(run)
+  local ttl = math.max(redis.call('PTTL', run.key), 0)
+  K.hint('set', K.locator('r', run.id), ttl, K.digest)
+  if run.old_index then K.hint('+', run.old_index, select(2, K.place(run)), run.old_member) end
+  local ids = K.question_ids(run)
+  for _, id in ipairs(ids) do K.hint('set', K.locator('q', id), ttl, K.digest .. run.id) end
+  for _, it in ipairs(K.pending(run)) do K.index_question(run, it, '+') end
+  return #ids
 end
 
-return once(function()
-  if redis.call('EXISTS', KEYS[1]) == 0 then return { 0, 0, 0 } end
-  local runs, questions = 0, 0
-  for _, name in ipairs({ 'a', 'd' }) do
-    for _, id in ipairs(redis.call('ZRANGE', key(name), 0, -1)) do
-      runs = runs + 1
-      questions = questions + repair_run(id)
-    end
+local function repair_turns()
+  local members = redis.call('ZRANGE', K.key('t'), 0, -1)
+  for _, member in ipairs(members) do K.hint('set', K.locator('c', K.turn_id(member)), K.idle * 2, K.digest) end
+  if #members > 0 then
+    K.settle_turns()
+    local since = tonumber(redis.call('HGET', KEYS[1], 'idle') or '')
+    if since then K.hint('>', K.index('idle'), since, K.session_member()) end
   end
-  local turns = redis.call('ZRANGE', key('t'), 0, -1)
-  for _, id in ipairs(turns) do locate('c', id, env.idle * 2) end
-  if #turns > 0 then settle_turns() end
-  local since = tonumber(redis.call('HGET', KEYS[1], 'idle') or '')
-  if since then hint('>', index('idle'), since, session_member()) end
-  return { runs, questions, #turns }
+  return #members
+end
+
+return K.once(function()
+  local questions = 0
+  for _, id in ipairs(q.runs) do
+    local run = K.load_run(id)
+    if run then questions = questions + repair_run(run) end
+  end
+  return { questions, q.turns and repair_turns() or 0 }
 end)

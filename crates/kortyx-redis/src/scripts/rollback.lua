@@ -1,17 +1,19 @@
 -- Takes the session back to a checkpoint: later ones go, runs end, what was open there is open again.
--- q: checkpoint, run (id of a new run), reissue [{from, id, token}]
+-- q: checkpoint, run (id of a new run), reissue [{from, id, token, digest (payload)}]
 -- Replies: 'unknown', 'driven' run, 'expired' question, 'mismatched', or 'done' head, abandoned, superseded, open questions
+local q = cjson.decode(ARGV[2])
+
 local function open_in_session()
   local open = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('a'), 0, -1)) do
-    for _, it in ipairs(open_questions(id)) do open[#open + 1] = it end
+  for _, id in ipairs(K.active_runs()) do
+    for _, it in ipairs(K.open_questions(K.load_run(id))) do open[#open + 1] = it end
   end
   return open
 end
 
 local function driven_run()
-  for _, id in ipairs(redis.call('ZRANGE', key('a'), 0, -1)) do
-    if load_run(id).is_driven then return id end
+  for _, id in ipairs(K.active_runs()) do
+    if K.is_driven(K.load_run(id)) then return id end
   end
   return nil
 end
@@ -19,10 +21,9 @@ end
 -- Cancels the session's runs and gives the questions that were open and are superseded.
 local function supersede()
   local superseded = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('a'), 0, -1)) do
-    local open = end_run(load_run(id), 'cancelled', 'superseded', 'its session was rolled back', nil)
-    for _, it in ipairs(open) do
-      if it.status == 'superseded' then superseded[#superseded + 1] = { '@', 'q', it.id } end
+  for _, id in ipairs(K.active_runs()) do
+    for _, it in ipairs(K.end_run(K.load_run(id), K.CANCELLED_RUN, K.SUPERSEDED, 'its session was rolled back', nil)) do
+      if it.status == K.SUPERSEDED then superseded[#superseded + 1] = { '\0q', id, it.id } end
     end
   end
   return superseded
@@ -31,30 +32,29 @@ end
 -- Removes the checkpoints after a turn; gives them, newest first.
 local function abandon(turn)
   local abandoned = {}
-  for _, id in ipairs(redis.call('ZREVRANGEBYSCORE', key('t'), '+inf', '(' .. turn)) do
-    abandoned[#abandoned + 1] = checkpoint_row(id)
-    remove_checkpoint(id)
+  for _, member in ipairs(redis.call('ZREVRANGEBYSCORE', K.key('t'), '+inf', '(' .. turn)) do
+    abandoned[#abandoned + 1] = K.checkpoint_row(K.turn_id(member))
+    K.remove_turn(member)
   end
-  settle_turns()
+  K.settle_turns()
   return abandoned
 end
 
-return once(function()
-  local it = checkpoint(q.checkpoint)
+return K.once(function()
+  local it = K.checkpoint(q.checkpoint)
   if not it then return { 'unknown' } end
-  local last = head()
+  local last = K.head()
   if last == q.checkpoint then
-    return { 'done', { '@', 'c', last }, {}, {}, open_in_session() }
+    return { 'done', { '\0c', last }, {}, {}, open_in_session() }
   end
-  local driven = driven_run()
+  local driven, ids = driven_run(), {}
   if driven then return { 'driven', driven } end
-  local problem, questions = reopening(it.open, q.reissue)
+  local problem, questions = K.reopening(it.open, q.reissue)
   if problem then return problem end
-  check_reopen(questions, q.run)
-  has_written = true
+  K.check_reopen(questions, q.run, ids)
   local superseded = supersede()
-  local abandoned = abandon(it.named.turn)
-  local open = reopen(it.named, questions, q.run, session_id())
-  settle_session()
-  return { 'done', { '@', 'c', q.checkpoint }, abandoned, superseded, open }
+  local abandoned = abandon(it.meta.turn)
+  local open = K.reopen(it.meta, questions, q.run, K.session_id())
+  K.is_session_changed = true
+  return { 'done', { '\0c', q.checkpoint }, abandoned, superseded, open }, true
 end)

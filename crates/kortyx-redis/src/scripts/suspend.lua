@@ -1,63 +1,69 @@
 -- Ends a driver's turn: the run waits. Or, when it has answers that the driver did not see, gives those.
--- q: new {id, session, context, pairs} or run and fence; workflow, snapshot (payload), publish [question], withdraw [ask],
---    seen, checkpoint (absent: none)
+-- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen; then questions and keys to withdraw, see publish.lua
+-- ARGV[3…]  definition, snapshot, of a new run its fixed part, a checkpoint's id ('': none) and what it is given with, the
+--           rest of each question
 -- Replies: 'saved' and the open questions, 'answered' and answers, 'cancelled', or 'expired'
+local is_new, run_id, fence, seen, asks_from = struct.unpack('>BI2c0dd', ARGV[2])
+local new, withdraw = K.read_asks(ARGV[2], asks_from, 8)
+local turn = ARGV[6]
+
 local function is_waiting(run)
-  for _, id in ipairs(pending_ids(run.id)) do
-    if not question(id).is_due or redis.call('HEXISTS', key('q', id), 'default') == 1 then return true end
+  for _, it in ipairs(run.live) do
+    if it.status == K.PENDING and (it.has_default == 1 or not K.is_due(it)) then return true end
   end
   return false
 end
 
--- The checkpoint of the turn, with the questions as they are now and what a run that starts from it needs to know.
-local function append_turn(run, open)
-  local fields = checkpoint_fields(q.checkpoint)
-  local rows = {}
-  for i, it in ipairs(open) do rows[i] = question_row(it[3]) end
-  local more = { 'run', run.id }
-  if #open > 0 then
-    more = { 'run', run.id, 'snapshot', ARGV[q.snapshot], 'wid', run.wid, 'wver', run.wver, 'wfp', run.wfp, 'pin', run.pin,
-      'answers', int(run.answers), 'pairs', run.pairs }
+local function check(run)
+  local ids = {}
+  if is_new == 1 then
+    if run then K.refuse('exists', 'run ' .. run_id .. ' exists') end
+    K.add(ids, 'r', run_id)
+  else
+    K.check_lease(run, fence)
   end
-  for _, part in ipairs(more) do fields[#fields + 1] = part end
-  append(q.checkpoint.id, fields, rows)
+  if turn ~= '' then K.check_turn(turn, ids) end
+  K.check_publish(run, new, withdraw, ids)
+  if is_new == 1 and #new == 0 then K.refuse('invalid', 'a new run that asks nothing cannot wait') end
 end
 
-return once(function()
-  local run = nil
-  if q.new then
-    check_new('r', q.new.id, 'run')
-  else
-    run = leased()
+-- The snapshot holds what was recorded, and every question that is closed.
+local function save(run)
+  run.status, run.till, run.updated = K.SUSPENDED, -1, K.now
+  K.add(run.fields, 's', ARGV[4])
+  K.drop_entries(run)
+  local open = {}
+  for _, it in ipairs(run.live) do
+    if it.status == K.PENDING then
+      open[#open + 1] = it
+    else
+      K.add(run.fields, 'd:' .. it.id, K.pack_question(it))
+      run.moved = run.moved + 1
+    end
   end
-  check_publish(run, q.publish, q.withdraw)
-  if q.checkpoint then check_new('c', q.checkpoint.id, 'checkpoint') end
-  if q.new then
-    if #q.publish == 0 then refuse('invalid', 'a new run that asks nothing cannot wait') end
-    run = add_run(q.new, q.workflow, ARGV[q.snapshot])
+  run.live, run.is_asked, run.is_changed = open, true, true
+end
+
+return K.once_for(run_id, function(run)
+  check(run)
+  if is_new == 1 then
+    run = K.add_run(run_id, ARGV[5], ARGV[3], ARGV[4], 0)
   else
-    if run.is_stopped then
-      end_run(run, 'cancelled', 'cancelled', nil, nil)
+    if run.stop == 1 then
+      K.end_run(run, K.CANCELLED_RUN, K.CANCELLED, nil, nil)
       return { 'cancelled' }
     end
-    local answers = unseen(run, q.seen)
+    local answers = K.unseen(run, seen)
     if #answers > 0 then return { 'answered', answers } end
-    has_written = true
-    bind(run, q.workflow)
-    withdraw_all(run, q.withdraw)
+    K.bind(run, ARGV[3])
+    K.withdraw_all(run, withdraw)
   end
-  for _, new in ipairs(q.publish) do publish(run, new, later(new.ttl)) end
+  for _, it in ipairs(new) do K.publish(run, it, K.later(it.ttl)) end
   if not is_waiting(run) then
-    end_run(run, 'expired', 'expired', nil, nil)
+    K.end_run(run, K.EXPIRED_RUN, K.EXPIRED, nil, nil)
     return { 'expired' }
   end
-  if not q.new then
-    run.status, run.till, run.updated = 'suspended', nil, now
-    store_run(run)
-    redis.call('HSET', key('r', run.id), 'snap', ARGV[q.snapshot])
-    redis.call('DEL', key('e', run.id), key('i', run.id))
-  end
-  local open = open_questions(run.id)
-  if q.checkpoint then append_turn(run, open) end
-  return { 'saved', open }
+  if is_new == 0 then save(run) end
+  if turn ~= '' then K.append_turn(turn, ARGV[7], run, ARGV[4]) end
+  return { 'saved', K.open_questions(run) }
 end)

@@ -156,9 +156,16 @@ impl Watched {
         }
     }
 
-    /// Waits until the replica has all that was written.
+    /// Waits until the replica has all that was written: both are at the same place of the master's stream.
     pub(crate) fn catch_up(&self) {
-        self.until("the replica did not catch up", |watched| watched.master.cli(&["WAIT", "1", "1000"]).trim() == "1");
+        let place = |info: String| {
+            let found = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
+            found.map(|place| place.trim().to_owned())
+        };
+        self.until("the replica did not catch up", |watched| {
+            let written = place(watched.master.cli(&["INFO", "replication"]));
+            written.is_some() && written == place(watched.replica.cli(&["INFO", "replication"]))
+        });
     }
 
     pub(crate) fn url(&self) -> String {

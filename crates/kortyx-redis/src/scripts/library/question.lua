@@ -1,117 +1,55 @@
--- Questions: publish, close, read.
+-- Questions: a packed record of what changes and of what scripts look at; the rest is stored as it came.
 
-local QUESTION = { 'run', 'ask', 'status', 'expires', 'm', 'opt', 'seq', 'token', 'pairs' }
+K.PENDING, K.ANSWERED, K.CANCELLED, K.EXPIRED, K.SUPERSEDED = 1, 2, 3, 4, 5
+K.NAMES = { 'pending', 'answered', 'cancelled', 'expired', 'superseded' }
+-- version, status, may be cancelled, after the response, has a default, by default; number and time of the answer, made,
+-- deadline; stamp and number; digest of the token; id, token, ask, actor (behind `=`).
+K.RECORD = '>BBBBBBddddc32c16I2c0I2c0I4c0I4c0'
 
-local function question(id)
-  local values = redis.call('HMGET', key('q', id), unpack(QUESTION))
-  if not values[1] then return nil end
-  local it = { id = id }
-  for i, name in ipairs(QUESTION) do it[name] = values[i] or nil end
-  it.expires = tonumber(it.expires)
-  it.is_due = it.expires <= now
-  it.is_pending = it.status == 'pending'
-  return it
+-- Reads the record at a place of a text; gives the place behind it too.
+function K.read_question(text, from)
+  local it, version, behind = {}, nil, nil
+  version, it.status, it.opt, it.after, it.has_default, it.by_default, it.seq, it.at, it.created, it.expires, it.place,
+    it.digest, it.id, it.token, it.ask, it.actor, behind = struct.unpack(K.RECORD, text, from)
+  if version ~= K.VERSION then K.refuse('corrupt', 'a question has format ' .. version .. ', this code knows ' .. K.VERSION) end
+  it.packed = string.sub(text, from, behind - 1)
+  return it, behind
 end
 
--- A question's name in indexes.
-local function question_member(it)
-  return string.sub(it.m, 1, 32) .. digest .. '.' .. it.id
+function K.is_due(it)
+  return it.expires <= K.now
+end
+
+function K.pack_question(it)
+  if not it.packed then
+    it.packed = struct.pack(K.RECORD, K.VERSION, it.status, it.opt, it.after, it.has_default, it.by_default, it.seq, it.at,
+      it.created, it.expires, it.place, it.digest, #it.id, it.id, #it.token, it.token, #it.ask, it.ask, #it.actor, it.actor)
+  end
+  return it.packed
+end
+
+-- The record as it reads now: one past its time has expired.
+function K.record_now(it)
+  local packed = K.pack_question(it)
+  if it.status ~= K.PENDING or not K.is_due(it) then return packed end
+  return string.sub(packed, 1, 1) .. string.char(K.EXPIRED) .. string.sub(packed, 3)
+end
+
+-- Whether a question was answered for its run, by a person or by default.
+function K.is_answer(it)
+  return it.seq > 0 and it.status ~= K.CANCELLED
+end
+
+-- A question's name in `o`, and in indexes.
+function K.open_member(run, it)
+  return it.place .. it.id .. '\31' .. run.id
 end
 
 -- Adds a question to the indexes, or takes it out.
-local function index_question(it, op)
-  hint(op, index('due'), it.expires, question_member(it))
-  for pair in string.gmatch(it.pairs or '', '%x+') do hint(op, index('x:' .. pair), 0, question_member(it)) end
-end
-
--- Publishes a question that was checked; `expires` is its deadline.
-local function publish(run, new, expires)
-  local member = stamp(next_seq()) .. new.id
-  local fields = {
-    'v', VERSION, 'id', new.id, 'token', new.token, 'run', run.id, 'ask', new.ask, 'workflow', new.workflow,
-    'node', new.node, 'body', new.body or ARGV[new.blob], 'created', int(now), 'expires', int(expires),
-    'status', 'pending', 'opt', new.opt, 'after', new.after, 'm', member, 'pairs', run.pairs,
-  }
-  local default = new.default_text or (new.default and ARGV[new.default])
-  if default then
-    fields[#fields + 1] = 'default'
-    fields[#fields + 1] = default
+function K.index_question(run, it, what)
+  local member = it.place .. K.digest .. '.' .. it.id .. '\31' .. run.id
+  K.hint(what, K.index('due'), it.expires, member)
+  if run.pairs ~= '' then
+    for pair in string.gmatch(run.pairs, '%x+') do K.hint(what, K.index('x:' .. pair), 0, member) end
   end
-  redis.call('HSET', key('q', new.id), unpack(fields))
-  redis.call('ZADD', key('o'), 0, member)
-  redis.call('ZADD', key('o', run.id), 0, member)
-  redis.call('HSET', key('r', run.id), 'k:' .. new.ask, new.id)
-  redis.call('RPUSH', key('n', run.id), new.id)
-  locate('q', new.id)
-  index_question({ id = new.id, m = member, expires = expires, pairs = run.pairs }, '+')
-end
-
--- Refuses questions that the run (a new one: nil) cannot publish once these keys were withdrawn.
-local function check_publish(run, new, withdraw)
-  local withdrawn, ids, asks = {}, {}, {}
-  for _, ask in ipairs(withdraw) do withdrawn[ask] = true end
-  for _, it in ipairs(new) do
-    if ids[it.id] then refuse('exists', 'question ' .. it.id .. ' exists') end
-    ids[it.id] = true
-    check_new('q', it.id, 'question')
-  end
-  for _, it in ipairs(new) do
-    local open = run and not withdrawn[it.ask] and redis.call('HEXISTS', key('r', run.id), 'k:' .. it.ask) == 1
-    if open or asks[it.ask] then refuse('invalid', 'the run asks `' .. it.ask .. '` already') end
-    asks[it.ask] = true
-  end
-end
-
--- Closes a pending question. One past its time has expired, whatever closes it: that is how it reads already.
-local function close(it, status)
-  if it.is_due then status = 'expired' end
-  it.status = status
-  it.is_pending = false
-  redis.call('HSET', key('q', it.id), 'status', status)
-  redis.call('ZREM', key('o'), it.m)
-  redis.call('ZREM', key('o', it.run), it.m)
-  redis.call('HDEL', key('r', it.run), 'k:' .. it.ask)
-  index_question(it, '-')
-end
-
--- Withdraws the run's open questions under these keys; others are ignored.
-local function withdraw_all(run, asks)
-  for _, ask in ipairs(asks) do
-    local id = redis.call('HGET', key('r', run.id), 'k:' .. ask)
-    if id then close(question(id), 'superseded') end
-  end
-end
-
--- Ids of the run's pending questions, oldest first.
-local function pending_ids(run_id)
-  local ids = {}
-  for i, member in ipairs(redis.call('ZRANGE', key('o', run_id), 0, -1)) do ids[i] = string.sub(member, 33) end
-  return ids
-end
-
--- Questions of the run that are open and in time, oldest first, to be rendered.
-local function open_questions(run_id)
-  local open = {}
-  for _, id in ipairs(pending_ids(run_id)) do
-    if not question(id).is_due then open[#open + 1] = { '@', 'q', id } end
-  end
-  return open
-end
-
--- A question as a flat list of names and texts.
-local function question_row(id)
-  local row = redis.call('HGETALL', key('q', id))
-  local run_id, status_at, expires
-  for i = 1, #row, 2 do
-    if row[i] == 'run' then run_id = row[i + 1] end
-    if row[i] == 'status' then status_at = i + 1 end
-    if row[i] == 'expires' then expires = tonumber(row[i + 1]) end
-  end
-  if not run_id then return row end
-  if row[status_at] == 'pending' and expires <= now then row[status_at] = 'expired' end
-  row[#row + 1] = 'session'
-  row[#row + 1] = session_id()
-  row[#row + 1] = 'ctx'
-  row[#row + 1] = redis.call('HGET', key('r', run_id), 'ctx') or '{}'
-  return row
 end

@@ -1,78 +1,129 @@
 -- Replies: what a transition said, with rows read where it names them.
 
-local RUN_ROW = { 'v', 'id', 'ctx', 'wid', 'wver', 'wfp', 'status', 'created', 'updated', 'fence', 'until', 'answers', 'stop',
-  'outcome', 'reason' }
-local ANSWER_ROW = { 'v', 'id', 'ask', 'answer', 'seq', 'at', 'actor', 'bydef' }
+function K.run_row(run)
+  local outcome = K.is_terminal(run) and redis.call('HGET', run.key, 'z')
+  return { run.h, run.f, run.w, run.reason or false, outcome }
+end
 
--- A row of these fields, those that are there, as a flat list.
-local function row_of(name, fields)
-  local row = {}
-  for i, value in ipairs(redis.call('HMGET', name, unpack(fields))) do
-    if value then
-      row[#row + 1] = fields[i]
-      row[#row + 1] = value
-    end
+function K.question_row(run, it)
+  local rest, answer = it.rest, false
+  if not rest then
+    local values = redis.call('HMGET', run.key, 'q:' .. it.id, 'a:' .. it.id)
+    rest, answer = values[1], values[2]
   end
-  return row
-end
-
-local function run_row(id)
-  local row = row_of(key('r', id), RUN_ROW)
-  row[#row + 1] = 'session'
-  row[#row + 1] = session_id()
-  return row
-end
-
-local function answer_row(id)
-  return row_of(key('q', id), ANSWER_ROW)
+  return { K.record_now(it), rest, run.f, answer }
 end
 
 -- Everything that a driver needs: lease, run, snapshot, entries, answers.
-local function claimed_row(id, fence, till)
-  local answers = {}
-  for i, question_id in ipairs(redis.call('LRANGE', key('i', id), 0, -1)) do answers[i] = answer_row(question_id) end
-  local snapshot = redis.call('HGET', key('r', id), 'snap') or ''
-  return { { fence, till }, run_row(id), snapshot, redis.call('LRANGE', key('e', id), 0, -1), answers }
+function K.claimed_row(run, fence, till)
+  local fields, entries, answers = { 's' }, {}, K.answers_above(run, 0)
+  for _, it in ipairs(answers) do fields[#fields + 1] = 'a:' .. it.id end
+  for i = 1, run.entries do fields[#fields + 1] = 'e' .. i end
+  local values = {}
+  for from = 1, #fields, K.MANY do
+    for i, value in ipairs(redis.call('HMGET', run.key, unpack(fields, from, math.min(from + K.MANY - 1, #fields)))) do
+      values[from + i - 1] = value
+    end
+  end
+  local given = #answers
+  for i, it in ipairs(answers) do answers[i] = { K.pack_question(it), values[i + 1] } end
+  for i = 1, run.entries do entries[i] = values[given + i + 1] end
+  return { fence, till, K.run_row(run), values[1] or '', entries, answers }
 end
 
-local function receipt_row(id)
-  return row_of(key('q', id), { 'id', 'run', 'seq', 'at', 'actor' })
+-- Rows by the letter that names them in a reply: { '\0LETTER', run, … }.
+function K.row_r(named)
+  return K.run_row(K.load_run(named[2]))
 end
 
--- Puts rows where a reply names them: { '@', kind, id, … }.
-local function render(reply)
+function K.row_k(named)
+  return K.claimed_row(K.load_run(named[2]), named[3], named[4])
+end
+
+function K.row_q(named)
+  local run = K.load_run(named[2])
+  return K.question_row(run, K.question(run, named[3]))
+end
+
+function K.row_p(named)
+  local run = K.load_run(named[2])
+  return { K.pack_question(K.question(run, named[3])), run.f }
+end
+
+function K.row_a(named)
+  local run = K.load_run(named[2])
+  return { K.pack_question(K.question(run, named[3])), redis.call('HGET', run.key, 'a:' .. named[3]) }
+end
+
+function K.row_c(named)
+  return K.checkpoint_row(named[2])
+end
+
+-- What names a checkpoint: the only one without a run.
+K.OF_CHECKPOINT = '\0' .. 'c'
+
+-- Puts rows where a reply names them; no text that is stored starts like such a name.
+function K.render(reply)
   if type(reply) ~= 'table' then return reply end
-  if reply[1] ~= '@' then
+  local first = reply[1]
+  if type(first) ~= 'string' or string.byte(first) ~= 0 then
     local rendered = {}
-    for i, part in ipairs(reply) do rendered[i] = render(part) end
+    for i = 1, #reply do rendered[i] = K.render(reply[i]) end
     return rendered
   end
-  local kind, id = reply[2], reply[3]
-  if kind == 'q' then return question_row(id) end
-  if kind == 'r' then return run_row(id) end
-  if kind == 'a' then return answer_row(id) end
-  if kind == 'p' then return receipt_row(id) end
-  -- Only scripts with the library's part on checkpoints name one.
-  if kind == 'c' then return checkpoint_row(id) end
-  return claimed_row(id, reply[4], reply[5])
+  if first ~= K.OF_CHECKPOINT and not K.load_run(reply[2]) then return {} end
+  return K['row_' .. string.sub(first, 2)](reply)
 end
 
--- Runs a transition once: a repeat under the same id gets the first reply. Looking for that comes before anything else: in a
--- slot that is moving to another server it fails, so that no transition runs where some of its keys are gone already.
-local function once(transition)
-  local memo = q.op and key('m', q.op)
+-- Ends a transition that was refused, or that failed.
+function K.refused(said)
+  if type(said) == 'table' and said.refused then return { 'refused', said.refused, said.message } end
+  -- What the server raised: a text or a table, by its version.
+  if type(said) == 'table' and said.err then return said end
+  return { err = tostring(said) }
+end
+
+-- Runs a transition of one run once: a repeat under the same id gets the first reply.
+function K.once_for(run_id, transition)
+  local is_done, said = pcall(K.load_run, run_id)
+  if not is_done then return K.refused(said) end
+  local run = said
+  local at = run and K.op ~= '' and string.find(run.m, K.op, 1, true)
+  if at then
+    local kept = cmsgpack.unpack((struct.unpack('>I4c0', run.m, at + #K.op)))
+    return { 'done', K.render(kept[1]), kept[2] }
+  end
+  is_done, said = pcall(transition, run)
+  if not is_done then return K.refused(said) end
+  run = K.runs[run_id]
+  if run and run.is_changed then
+    K.fade()
+    K.commit(run, said)
+    K.settle_keys()
+    if K.is_session_changed then K.settle_session() end
+  end
+  return { 'done', K.render(said), K.hints_left() }
+end
+
+-- The same for a transition of any number of runs.
+function K.once(transition)
+  local memo = K.op ~= '' and K.key('m', K.op)
   local kept = memo and redis.call('GET', memo)
   if kept then
     local said = cmsgpack.unpack(kept)
-    return { 'done', render(said[1]), said[2] }
+    return { 'done', K.render(said[1]), said[2] }
   end
-  local is_done, said = pcall(transition)
-  if not is_done then
-    if type(said) == 'table' and said.refused then return { 'refused', said.refused, said.message } end
-    -- What the server raised: a text or a table, by its version.
-    if type(said) == 'table' and said.err then return said end
-    return { err = tostring(said) }
+  local is_done, said, has_written = pcall(transition)
+  if not is_done then return K.refused(said) end
+  K.fade()
+  for _, run in pairs(K.runs) do
+    if run and run.is_changed then
+      has_written = true
+      K.commit(run, nil)
+    end
   end
-  if memo and has_written then redis.call('SET', memo, cmsgpack.pack({ said, hints }), 'PX', int(env.memo)) end
-  return { 'done', render(said), hints }
+  K.settle_keys()
+  if K.is_session_changed then K.settle_session() end
+  if memo and (has_written or #K.hints > 0) then redis.call('SET', memo, cmsgpack.pack({ said, K.is_single and {} or K.hints }), 'PX', K.MEMO) end
+  return { 'done', K.render(said), K.hints_left() }
 end

@@ -1,52 +1,58 @@
 -- Sessions.
 
-local born = nil
+K.born = nil
+K.is_session_changed = false
 
 -- The session's name in indexes; one that was removed and made anew has another.
-local function session_member()
-  if not born then born = redis.call('HGET', KEYS[1], 'born') end
-  return digest .. '.' .. (born or '0')
+function K.session_member()
+  if not K.born then K.born = redis.call('HGET', KEYS[1], 'born') end
+  return K.digest .. '.' .. (K.born or '0')
 end
 
-local function session_id()
+function K.session_id()
   return redis.call('HGET', KEYS[1], 'id') or ''
 end
 
-local function make_session(id)
-  if redis.call('EXISTS', KEYS[1]) == 0 then
-    redis.call('HSET', KEYS[1], 'v', VERSION, 'id', id, 'born', int(now_us), 'seq', '0', 'runs', '0')
+-- Makes the session if it is new, with so many more runs.
+function K.make_session(id, more)
+  K.is_session_changed = true
+  local count = redis.call('HGET', KEYS[1], 'n')
+  if count then
+    if more > 0 then redis.call('HSET', KEYS[1], 'n', count + more) end
+  else
+    redis.call('HSET', KEYS[1], 'v', K.VERSION, 'id', id, 'born', K.int(K.now_us), 'n', more)
   end
 end
 
-local function next_seq()
-  return redis.call('HINCRBY', KEYS[1], 'seq', 1)
+-- A place in order: sorts by time, then by number. 32 characters, to the end of the calendar.
+function K.stamp(number)
+  return string.format('%018.0f.%012.0f.', K.now_us, number)
 end
 
--- A place in order: sorts by time, then by number. 32 characters, to the end of the calendar.
-local function stamp(seq)
-  return string.format('%018.0f.%012.0f.', now_us, seq)
+-- Ids of the session's runs that are not terminal, oldest first.
+function K.active_runs()
+  local ids = {}
+  for i, member in ipairs(redis.call('ZRANGE', K.key('o'), '[r', '[s', 'BYLEX')) do ids[i] = string.sub(member, 34) end
+  return ids
 end
 
 -- Notes that the session changed: one without a run that may go on has a time to live.
-local function settle_session()
-  local has_turns = redis.call('EXISTS', key('t')) == 1
-  local keys = has_turns and { KEYS[1], key('d'), key('t'), key('cm'), key('c') } or { KEYS[1], key('d') }
-  if redis.call('EXISTS', key('a')) == 0 then
-    for _, name in ipairs(keys) do redis.call('PEXPIRE', name, int(env.idle)) end
-    if has_turns then
-      redis.call('HSET', KEYS[1], 'idle', int(now))
-      hint('>', index('idle'), now, session_member())
-    end
-  elseif redis.call('HDEL', KEYS[1], 'idle') == 1 or redis.call('PTTL', KEYS[1]) >= 0 then
+function K.settle_session()
+  local is_idle, values = redis.call('EXISTS', K.key('o')) == 0, redis.call('HMGET', KEYS[1], 't', 'idle')
+  local keys = values[1] and { KEYS[1], K.key('t'), K.key('c') } or { KEYS[1] }
+  if is_idle then
+    redis.call('HSET', KEYS[1], 'idle', K.now)
+    for _, name in ipairs(keys) do redis.call('PEXPIRE', name, K.idle) end
+    if values[1] then K.hint('>', K.index('idle'), K.now, K.session_member()) end
+  elseif values[2] then
+    redis.call('HDEL', KEYS[1], 'idle')
     for _, name in ipairs(keys) do redis.call('PERSIST', name) end
-    hint('-', index('idle'), 0, session_member())
+    if values[1] then K.hint('-', K.index('idle'), 0, K.session_member()) end
   end
 end
 
 -- Removes a session of which nothing is left.
-local function forget_unused_session()
-  local runs = tonumber(redis.call('HGET', KEYS[1], 'runs') or '0')
-  if runs <= 0 and redis.call('EXISTS', key('t')) == 0 and redis.call('HEXISTS', KEYS[1], 'idle') == 0 then
-    redis.call('DEL', KEYS[1], key('d'))
-  end
+function K.forget_unused_session()
+  local values = redis.call('HMGET', KEYS[1], 'n', 't')
+  if tonumber(values[1] or '0') <= 0 and not values[2] then redis.call('DEL', KEYS[1]) end
 end

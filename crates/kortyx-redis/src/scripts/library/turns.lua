@@ -1,82 +1,103 @@
--- Checkpoints: append, read, remove. Only for scripts that need them: to define a function takes its time with every call.
+-- Checkpoints: append, read, remove. Only for scripts that need them.
+--
+-- What `c` holds of one: a byte with the version, and packed: a map of what is known of it, what it was given with as it came,
+-- and its questions as they were, each a record, its rest and the fixed part of its run.
 
-local function head()
-  local last = redis.call('ZREVRANGE', key('t'), 0, 0, 'WITHSCORES')
-  return last[1], tonumber(last[2] or '-1')
+-- A checkpoint's name in `t`: when it was made, and its id.
+function K.turn_member(created, id)
+  return string.format('%015.0f.', created) .. id
 end
 
-local function checkpoint_created(id)
-  return tonumber(redis.call('HGET', key('cm'), id) or '0')
+function K.turn_id(member)
+  return string.sub(member, 17)
+end
+
+function K.turn_created(member)
+  return tonumber(string.sub(member, 1, 15))
+end
+
+function K.head()
+  local last = redis.call('ZREVRANGE', K.key('t'), 0, 0, 'WITHSCORES')
+  return last[1] and K.turn_id(last[1]), tonumber(last[2] or '-1')
 end
 
 -- Corrects what indexes say of the session's checkpoints after some were removed.
-local function settle_turns()
-  local count = redis.call('ZCARD', key('t'))
+function K.settle_turns()
+  local count = redis.call('ZCARD', K.key('t'))
   if count > 1 then
-    local oldest = redis.call('ZRANGE', key('t'), 0, 0)[1]
-    hint('+', index('crowd'), count, session_member())
-    hint('+', index('aged'), checkpoint_created(oldest), session_member())
+    K.hint('+', K.index('crowd'), count, K.session_member())
+    K.hint('+', K.index('aged'), K.turn_created(redis.call('ZRANGE', K.key('t'), 0, 0)[1]), K.session_member())
   else
-    hint('-', index('crowd'), 0, session_member())
-    hint('-', index('aged'), 0, session_member())
+    K.hint('-', K.index('crowd'), 0, K.session_member())
+    K.hint('-', K.index('aged'), 0, K.session_member())
+  end
+  if count == 0 then redis.call('HDEL', KEYS[1], 't') end
+end
+
+-- Refuses a checkpoint's id that is taken.
+function K.check_turn(id, ids)
+  if redis.call('HEXISTS', K.key('c'), id) == 1 then K.refuse('exists', 'checkpoint ' .. id .. ' exists') end
+  K.add(ids, 'c', id)
+end
+
+-- Makes a checkpoint the head. `meta` is what is known of it; `open` are questions of a run.
+function K.append(id, session, meta, rest, run, open)
+  local parent, turn = K.head()
+  local member = K.turn_member(K.now, id)
+  meta.id, meta.turn, meta.created, meta.session, meta.parent = id, K.int(turn + 1), K.int(K.now), session, parent
+  local questions = {}
+  for i, it in ipairs(open) do
+    questions[i] = { K.record_now(it), it.rest or redis.call('HGET', run.key, 'q:' .. it.id), run.f, false }
+  end
+  redis.call('ZADD', K.key('t'), turn + 1, member)
+  redis.call('HSET', K.key('c'), id, string.char(K.VERSION) .. cmsgpack.pack({ meta, rest, questions }))
+  redis.call('HSET', KEYS[1], 't', '1')
+  K.is_session_changed = true
+  K.hint('set', K.locator('c', id), K.idle * 2, K.digest)
+  local count = redis.call('ZCARD', K.key('t'))
+  if count > 1 then K.hint('>', K.index('crowd'), count, K.session_member()) end
+  if count == 2 then
+    K.hint('>', K.index('aged'), K.turn_created(redis.call('ZRANGE', K.key('t'), 0, 0)[1]), K.session_member())
   end
 end
 
--- Makes a checkpoint the head. `fields` is a flat list of names and texts; `open` holds questions as they are now.
-local function append(id, fields, open)
-  local parent, turn = head()
-  local function put(name, value)
-    fields[#fields + 1] = name
-    fields[#fields + 1] = value
+-- The checkpoint of a run's turn, with the questions that are open and what a run that starts from it needs to know.
+function K.append_turn(id, rest, run, snapshot)
+  local open, meta = {}, { run = run.id }
+  for _, it in ipairs(run.live) do
+    if snapshot and it.status == K.PENDING and not K.is_due(it) then open[#open + 1] = it end
   end
-  put('id', id)
-  put('turn', int(turn + 1))
-  put('created', int(now))
-  put('session', session_id())
-  if parent then put('parent', parent) end
-  redis.call('ZADD', key('t'), turn + 1, id)
-  redis.call('HSET', key('cm'), id, int(now))
-  redis.call('HSET', key('c'), id, cmsgpack.pack({ VERSION, fields, open }))
-  locate('c', id, env.idle * 2)
-  local count = redis.call('ZCARD', key('t'))
-  if count > 1 then
-    local oldest = redis.call('ZRANGE', key('t'), 0, 0)[1]
-    hint('>', index('crowd'), count, session_member())
-    hint('>', index('aged'), checkpoint_created(oldest), session_member())
+  if #open > 0 then meta.snapshot, meta.definition, meta.answers = snapshot, run.w, K.int(run.answers) end
+  K.append(id, run.session, meta, rest, run, open)
+end
+
+function K.read_turn(content)
+  local version = string.byte(content)
+  if version ~= K.VERSION then
+    K.refuse('corrupt', 'a checkpoint has format ' .. version .. ', this code knows ' .. K.VERSION)
   end
+  local parts = cmsgpack.unpack(string.sub(content, 2))
+  return { meta = parts[1], rest = parts[2], open = parts[3] }
 end
 
--- The fields of a checkpoint that the caller sends.
-local function checkpoint_fields(new)
-  local fields = { 'nodes', new.nodes, 'workflow', new.workflow, 'streams', new.streams, 'state', ARGV[new.state] }
-  for _, name in ipairs({ 'label', 'version' }) do
-    if new[name] then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = new[name]
-    end
+function K.checkpoint(id)
+  local content = redis.call('HGET', K.key('c'), id)
+  return content and K.read_turn(content) or nil
+end
+
+function K.remove_turn(member)
+  local id = K.turn_id(member)
+  redis.call('ZREM', K.key('t'), member)
+  redis.call('HDEL', K.key('c'), id)
+  K.hint('del', K.locator('c', id), 0)
+end
+
+-- A checkpoint as a flat list of what is known of it, what it was given with, and its questions.
+function K.checkpoint_row(id)
+  local it, known = K.checkpoint(id), {}
+  if not it then return {} end
+  for name, value in pairs(it.meta) do
+    if name ~= 'definition' and name ~= 'answers' then K.add(known, name, value) end
   end
-  return fields
-end
-
--- A checkpoint's content: its fields by name, the flat list of them, and its questions.
-local function checkpoint(id)
-  local packed = redis.call('HGET', key('c'), id)
-  if not packed then return nil end
-  local content = cmsgpack.unpack(packed)
-  if content[1] ~= VERSION then error({ refused = 'corrupt', message = 'a checkpoint of version ' .. content[1] }) end
-  local named = {}
-  for i = 1, #content[2], 2 do named[content[2][i]] = content[2][i + 1] end
-  return { id = id, named = named, fields = content[2], open = content[3] }
-end
-
-local function remove_checkpoint(id)
-  redis.call('ZREM', key('t'), id)
-  redis.call('HDEL', key('cm'), id)
-  redis.call('HDEL', key('c'), id)
-  hint('del', locator('c', id), 0)
-end
-
-local function checkpoint_row(id)
-  local it = checkpoint(id)
-  return it and { it.fields, it.open } or {}
+  return { known, it.rest, it.open }
 end
