@@ -14,6 +14,7 @@ pub mod place;
 mod process;
 mod reading;
 pub mod redis_cli;
+pub mod servers;
 mod shapes;
 mod world;
 

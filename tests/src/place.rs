@@ -115,14 +115,19 @@ impl Place {
     /// A new place on the store that `KORTYX_TEST_STORE` names, a file in this directory by default; `None` for memory, which no
     /// other process can open.
     pub fn fresh(directory: &Path, is_synced: bool) -> Option<Self> {
-        let name = format!("test_{:016x}", RandomState::new().build_hasher().finish());
+        Self::on(&chosen(), directory, is_synced)
+    }
+
+    /// A new place on the store of this name.
+    pub fn on(store: &str, directory: &Path, is_synced: bool) -> Option<Self> {
+        let name = fresh_name();
         let postgres = |variable: &str, is_pooled: bool, cache: Option<String>| Self::Postgres {
             url: url(variable),
             schema: name.clone(),
             is_pooled,
             cache,
         };
-        Some(match chosen().as_str() {
+        Some(match store {
             "memory" => return None,
             "sqlite" => Self::Sqlite { path: directory.join("kortyx.db"), is_synced },
             "redis" => Self::Redis { url: url("KORTYX_TEST_REDIS_URL"), prefix: name },
@@ -152,6 +157,7 @@ impl Place {
             Self::Postgres { url, schema, is_pooled, cache } => {
                 // Many stores of many tests share the server's connections.
                 let config = PostgresConfig::parse(url)?.schema(schema)?.pool_size(3).pgbouncer(*is_pooled);
+                let config = config.acquire_timeout(Duration::from_secs(30));
                 let store = PostgresStore::open(config.clock_shift(time.shift.clone())).await?;
                 let Some(cache) = cache else { return Ok(coded(store)) };
                 let cache = RedisCache::new(&RedisConfig::parse(cache)?.prefix(schema)?)?;
@@ -160,6 +166,11 @@ impl Place {
             }
         })
     }
+}
+
+/// A prefix or a schema that no other test uses.
+pub fn fresh_name() -> String {
+    format!("test_{:016x}", RandomState::new().build_hasher().finish())
 }
 
 /// A store as the lane wants it: under the codec when `KORTYX_TEST_CODEC` is set.

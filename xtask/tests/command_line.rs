@@ -81,7 +81,8 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
             "redis-cluster",
             "postgres",
             "postgres-pgbouncer",
-            "postgres+cache"
+            "postgres+cache",
+            "faults"
         ]
     );
     Ok(())

@@ -365,6 +365,8 @@ const PASSING: [&str; 8] =
 const MOVING: &str = "Script attempted to access a non local key";
 /// What the driver says of a Cluster some of whose slots nobody serves at the moment.
 const NO_CLUSTER: &str = "Invalid or missing cluster state";
+/// What the driver says between two connections, when it has none to send a command on.
+const NO_CONNECTION: &str = "Failed to route command";
 
 /// Whether another attempt may succeed.
 fn is_passing(error: &fred::error::Error) -> bool {
@@ -388,6 +390,7 @@ fn is_passing(error: &fred::error::Error) -> bool {
             PASSING.iter().any(|word| details.starts_with(word))
                 || details.contains(MOVING)
                 || details.starts_with(NO_CLUSTER)
+                || details.starts_with(NO_CONNECTION)
         }
     }
 }
@@ -446,6 +449,7 @@ mod tests {
             "READONLY You can't write",
             "CLUSTERDOWN",
             "ERR Script attempted to access a non local key",
+            "Failed to route command.",
         ] {
             assert!(is_passing(&Error::new(ErrorKind::Unknown, details)), "{details}");
         }

@@ -118,7 +118,7 @@ async fn one_server_under_a_codec_keeps_every_promise() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_keeps_every_promise() {
+async fn b149_a_cluster_keeps_every_promise() {
     if let Ok(url) = std::env::var("KORTYX_TEST_REDIS_CLUSTER_URL") {
         return passes(&Prefixes::new(url)).await;
     }

@@ -32,6 +32,7 @@ pub struct Storm {
     open: u32,
     lease: Duration,
     kills: Option<Duration>,
+    stops: Option<Duration>,
     settles: Duration,
 }
 
@@ -45,6 +46,8 @@ pub struct Stormed {
     pub answers: usize,
     /// Processes that were killed.
     pub kills: usize,
+    /// Processes that stood still for a while.
+    pub stops: usize,
     /// Calls that failed, all of them while a server was away or soon after.
     pub failures: usize,
     /// How it went on after each time that a server was away.
@@ -62,6 +65,7 @@ impl Storm {
             open: 20,
             lease: Duration::from_secs(1),
             kills: None,
+            stops: None,
             settles: Duration::from_mins(1),
         }
     }
@@ -91,6 +95,12 @@ impl Storm {
         Self { kills: Some(interval), ..self }
     }
 
+    /// Has every other process that would be killed stand still for so long instead, and then go on: longer than its leases last, so
+    /// that it wakes up when its runs are somebody else's. Not for stores whose processes wait for each other, such as a file.
+    pub fn stops_for(self, time: Duration) -> Self {
+        Self { stops: Some(time), ..self }
+    }
+
     /// How long runs may take to end once no more begin: a minute by default.
     pub fn settles(self, within: Duration) -> Self {
         Self { settles: within, ..self }
@@ -114,7 +124,7 @@ impl Storm {
         let mut members = (0..self.processes).map(|_| self.start(&world)).collect::<Result<Vec<_>, _>>()?;
         let killing = self.kill(&world, &mut members);
         let disturbing = async { disturb.await.doing("disturbing") };
-        let (kills, outages) = try_join(killing, disturbing).await?;
+        let ((kills, stops), outages) = try_join(killing, disturbing).await?;
         for member in &mut members {
             member.say(DRAIN).await;
         }
@@ -123,7 +133,7 @@ impl Storm {
             let ended = member.end().await?;
             holds(ended == Ended::Well, Invariant::DeathsHappen, || "a process died that nobody killed".to_owned())?;
         }
-        let stormed = Stormed { kills, ..judge(&world, &outages).await? };
+        let stormed = Stormed { kills, stops, ..judge(&world, &outages).await? };
         holds(stormed.runs > 0 && stormed.answers > 0, Invariant::RunsEnd, || {
             format!("nothing happened: {stormed:?}")
         })?;
@@ -135,24 +145,33 @@ impl Storm {
         world.member(task).lease(self.lease).start()
     }
 
-    /// Kills processes until the time is over. How many.
-    async fn kill(&self, world: &World, members: &mut [Process]) -> Result<usize, Error> {
+    /// Kills and stops processes until the time is over. How many of each.
+    async fn kill(&self, world: &World, members: &mut [Process]) -> Result<(usize, usize), Error> {
         let until = Instant::now() + self.lasts;
         let Some(interval) = self.kills else {
             tokio::time::sleep_until(until).await;
-            return Ok(0);
+            return Ok((0, 0));
         };
-        let mut kills = 0;
+        let (mut kills, mut stops) = (0, 0);
         while Instant::now() < until {
             sleep(interval.mul_f64(0.5 + f64::from(random(1000)) / 1000.0)).await;
             let victim = random(u32::try_from(members.len()).unwrap_or(u32::MAX));
-            if let Some(member) = members.get_mut(usize::try_from(victim).unwrap_or_default()) {
-                member.kill().await?;
-                *member = self.start(world)?;
-                kills += 1;
+            let Some(member) = members.get_mut(usize::try_from(victim).unwrap_or_default()) else { continue };
+            match self.stops {
+                Some(time) if stops < kills => {
+                    member.stop()?;
+                    sleep(time).await;
+                    member.go_on(world.log())?;
+                    stops += 1;
+                }
+                _ => {
+                    member.kill().await?;
+                    *member = self.start(world)?;
+                    kills += 1;
+                }
             }
         }
-        Ok(kills)
+        Ok((kills, stops))
     }
 
     /// Waits until every run that storage knows has ended, and no more have begun since.
@@ -198,5 +217,5 @@ async fn judge(world: &World, outages: &[Outage]) -> Result<Stormed, Error> {
     let answers = count(|event| matches!(event, Event::Accepted { .. }));
     let failures = count(|event| matches!(event, Event::Failed { .. }));
     evidence.check_nothing_left().await?;
-    Ok(Stormed { runs, answers, kills: 0, failures, recoveries })
+    Ok(Stormed { runs, answers, kills: 0, stops: 0, failures, recoveries })
 }

@@ -1,12 +1,23 @@
 //! What a store still holds when everything in it was removed, seen without the store.
 
+use std::time::Duration;
+
+use kortyx::store::{ClaimRequest, Driver, ExpireRequest};
 use kortyx_testkit::BoxError;
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Row as _, postgres::PgConnectOptions,
     sqlite::SqliteConnectOptions,
 };
 
-use crate::{place::Place, redis_cli};
+use crate::{
+    place::{Place, Time},
+    redis_cli,
+};
+
+/// Longer than questions live.
+const LATER: Duration = Duration::from_hours(72);
+/// More than enough to go through all that is due.
+const ROUNDS: usize = 20;
 
 /// The rows and keys at a place.
 pub(super) async fn of(place: &Place) -> Result<Vec<String>, BoxError> {
@@ -38,8 +49,24 @@ pub(super) async fn of(place: &Place) -> Result<Vec<String>, BoxError> {
             connection.close().await?;
             Ok(left)
         }
-        Place::Redis { url, prefix } => Ok(redis_cli::keys_without_end(url, prefix)?),
+        Place::Redis { url, prefix } => {
+            look_in_later(place).await?;
+            Ok(redis_cli::keys_without_end(url, prefix)?)
+        }
     }
+}
+
+/// Looks for what is due, as workers do, when every question would be past its time. What a process that died did not take out
+/// of an index of times is taken out then.
+async fn look_in_later(place: &Place) -> Result<(), BoxError> {
+    let store = place.open(&Time::ahead(LATER)).await?;
+    for _ in 0..ROUNDS {
+        let driver = Driver { id: "later".to_owned(), ttl: Duration::from_secs(1) };
+        store.expire_due(ExpireRequest { driver: driver.clone(), workflows: Vec::new(), limit: 500 }).await?;
+        store.claim_orphans(ClaimRequest { driver, workflows: Vec::new(), parked_before: None, limit: 500 }).await?;
+    }
+    store.close().await;
+    Ok(())
 }
 
 /// Versions of the schema stay; what transitions replied is kept for a minute or so, for those whose connection broke.

@@ -14,8 +14,6 @@ use serde_json::json;
 use super::{Flows, leftovers, verdict};
 use crate::place::{Place, Time};
 
-/// How many sessions the runs lie in, so that a Redis Cluster has them in different slots.
-const SESSIONS: u64 = 8;
 /// What every run's context holds.
 const MARK: (&str, &str) = ("suite", "driven");
 
@@ -35,6 +33,14 @@ pub enum Flow {
 }
 
 impl Driven {
+    /// How many sessions the runs lie in, so that a Redis Cluster has them in different slots.
+    pub const SESSIONS: u64 = 8;
+
+    /// The session of the run with this number.
+    pub fn session(number: u64) -> SessionId {
+        SessionId::new(format!("driven-{}", number % Self::SESSIONS)).unwrap()
+    }
+
     /// Rich runs, each world in a place that this makes.
     pub fn at(place: impl Fn(&Path) -> Place + Send + Sync + 'static) -> Self {
         Self { flow: Flow::Rich, place: Box::new(place) }
@@ -53,9 +59,7 @@ impl Driven {
 
     /// The options of a run: its session and the mark in its context.
     pub fn options(number: u64) -> ExecuteOptions {
-        let session = SessionId::new(format!("driven-{}", number % SESSIONS));
-        let options = ExecuteOptions::new().context(MARK.0, MARK.1);
-        session.into_iter().fold(options, ExecuteOptions::session)
+        ExecuteOptions::new().session(Self::session(number)).context(MARK.0, MARK.1)
     }
 
     /// The scope of every run.

@@ -73,6 +73,9 @@ const fn acceptance_tests(env: Env) -> Step {
     Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some("test acceptance"), env }
 }
 
+/// The test program that only the lane `faults` runs: it takes minutes, and tests every store at once.
+pub(super) const FAULTS: &str = "test faults";
+
 /// Every lane, the cheap ones first.
 ///
 /// A store's lane is its crate's tests, the conformance suite with and without the codec among them, then the workspace's tests on
@@ -189,6 +192,12 @@ pub(super) const LANES: &[Lane] = &[
             workspace_tests(&[("KORTYX_TEST_STORE", "postgres+cache")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres+cache"), ("KORTYX_TEST_CODEC", "1")]),
         ],
+    },
+    Lane {
+        name: "faults",
+        about: "every store while processes die and servers go away, for minutes",
+        needs: &[Server::Redis, Server::RedisCluster, Server::Postgres, Server::PgBouncer],
+        steps: &[Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(FAULTS), env: &[] }],
     },
 ];
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Tally;
-use super::lane::{Env, Lane, Step};
+use super::lane::{Env, FAULTS, Lane, Step};
 use super::programs::Programs;
 use crate::console::{describe, say};
 use crate::error::Error;
@@ -175,7 +175,7 @@ impl<'a> Runner<'a> {
         env: Env,
     ) -> Result<Tally, Error> {
         let mut sum = Tally::default();
-        let is_meant = |one: &str| target.is_none_or(|target| target == one);
+        let is_meant = |one: &str| target.map_or(one != FAULTS, |target| target == one);
         let missing = members.iter().flat_map(|member| programs.missing(member));
         let missing: Vec<_> =
             missing.filter(|(_, target)| is_meant(target)).map(|(name, target)| format!("{name} {target}")).collect();
@@ -238,7 +238,8 @@ fn run_program(command: Command, name: &str, log: &Path) -> Result<Tally, Error>
         (tally, _) => [tally.unwrap_or_default(), Tally::one_failed()].into_iter().sum(),
     };
     conclude(name, tally, ended, seconds, log);
-    for line in output.lines().filter(|line| line.starts_with("conformance: ")) {
+    let is_said = |line: &&str| ["conformance: ", "faults: "].iter().any(|start| line.starts_with(start));
+    for line in output.lines().filter(is_said) {
         say(format_args!("         {line}"));
     }
     Ok(tally)
