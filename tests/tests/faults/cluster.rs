@@ -14,7 +14,7 @@ use tokio::{sync::Mutex, task::spawn_blocking, time::sleep};
 use crate::{kit, trial};
 
 const PEACE: Duration = Duration::from_secs(8);
-const SLOTS: u32 = 1_500;
+const SLOTS: u32 = 300;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![trial("b149_a_cluster_whose_master_dies_and_whose_slots_move_under_load_loses_nothing", fails_over)]
