@@ -18,7 +18,7 @@ use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
 use kortyx_store::{Store, StoreError, conformance};
 use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
 
-use support::{Pooler, config_at, fresh_schema, pgbouncer_url, url};
+use support::{config_at, fresh_schema, pgbouncer_url, url};
 
 /// The tables with rows of runs and sessions.
 const TABLES: [&str; 8] = [
@@ -132,23 +132,6 @@ async fn the_store_keeps_every_promise_under_a_codec() {
 #[tokio::test(flavor = "multi_thread")]
 async fn b147_the_store_keeps_every_promise_through_a_pooler_in_transaction_mode() {
     let report = conformance::run_all(&Schemas::new(pgbouncer_url(), true)).await;
-    println!("{report}");
-    assert!(report.is_success(), "{report}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn b147_the_store_keeps_every_promise_through_a_pooler_with_one_connection() {
-    passes_through(1).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn b147_the_store_keeps_every_promise_through_a_pooler_that_alternates_two_connections() {
-    passes_through(2).await;
-}
-
-async fn passes_through(connections: u32) {
-    let pooler = tokio::task::spawn_blocking(move || Pooler::start(&url(), connections)).await.unwrap();
-    let report = conformance::run_all(&Schemas::new(pooler.url.clone(), true)).await;
     println!("{report}");
     assert!(report.is_success(), "{report}");
 }

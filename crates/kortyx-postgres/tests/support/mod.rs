@@ -39,8 +39,7 @@ pub(crate) fn url() -> String {
 /// The address of a pooler in transaction mode, in front of the server.
 pub(crate) fn pgbouncer_url() -> String {
     static POOLER: OnceLock<Pooler> = OnceLock::new();
-    env::var("KORTYX_TEST_PGBOUNCER_URL")
-        .unwrap_or_else(|_| POOLER.get_or_init(|| Pooler::start(&url(), 8)).url.clone())
+    env::var("KORTYX_TEST_PGBOUNCER_URL").unwrap_or_else(|_| POOLER.get_or_init(|| Pooler::start(&url())).url.clone())
 }
 
 /// A schema that no other test uses.
@@ -109,15 +108,14 @@ impl Drop for Server {
     }
 }
 
-/// A pooler in transaction mode.
-pub(crate) struct Pooler {
-    pub(crate) url: String,
+struct Pooler {
+    url: String,
     _keeper: Child,
 }
 
 impl Pooler {
-    /// Few server connections for many clients, so that sessions are handed on, each transaction to the next of them.
-    pub(crate) fn start(server: &str, connections: u32) -> Self {
+    /// Few server connections for many clients, so that sessions are handed on.
+    fn start(server: &str) -> Self {
         let port = free_port();
         let (login, place) = server.split_once("://").unwrap().1.split_once('@').unwrap();
         let password = login.split_once(':').map(|(_, password)| format!(" password={password}")).unwrap_or_default();
@@ -127,7 +125,7 @@ impl Pooler {
         let text = format!(
             "[databases]\npostgres = user=postgres{password} host={host} port={server_port}\n[pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
-             max_client_conn = 500\ndefault_pool_size = {connections}\nserver_round_robin = 1\nlogfile = {}\n",
+             max_client_conn = 500\ndefault_pool_size = 8\nlogfile = {}\n",
             directory.join("pooler.log").display()
         );
         fs::write(&settings, text).unwrap();
