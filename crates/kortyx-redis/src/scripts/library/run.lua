@@ -16,7 +16,7 @@ K.STATUS = { 'running', 'suspended', 'parked', 'completed', 'failed', 'cancelled
 K.HEAD = '>BBBddddddddc32'
 K.FIXED = '>BI4c0I4c0I2c0I2c0'
 -- How many bytes of replies are kept whatever their age, and at most.
-K.KEPT_REPLIES, K.MOST_REPLIES = 500, 65536
+K.KEPT_REPLIES, K.MOST_REPLIES = 500, 4096
 
 -- Runs that this transition loaded or made, by their ids.
 K.runs = {}
