@@ -28,6 +28,9 @@ pub(crate) fn rows(measure: Measure, options: &Options) -> Result<Vec<Row>, Erro
     if options.quick {
         command.arg("--quick");
     }
+    if let Some(questions) = options.questions {
+        command.arg("--questions").arg(questions.to_string());
+    }
     if let Some(directory) = &options.directory {
         command.arg("--directory").arg(directory);
     }

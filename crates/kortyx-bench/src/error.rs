@@ -34,6 +34,12 @@ pub(crate) enum Error {
     /// The raw loop failed.
     #[error("the raw loop failed")]
     Sql(#[from] sqlx::Error),
+    /// The raw loop on Redis failed.
+    #[error("the raw loop failed")]
+    Redis(#[from] fred::error::Error),
+    /// A server that is needed is not named.
+    #[error("{0} is not set: run `cargo xtask bench`, which starts servers, or `cargo xtask serve {1}`")]
+    NoServer(&'static str, &'static str),
     /// An id is not valid.
     #[error("an id is not valid")]
     Id(#[from] InvalidId),

@@ -2,19 +2,23 @@
 
 mod allocation;
 mod child;
+mod crowd;
 mod error;
 mod listing;
 mod measure;
 mod memory;
 mod number;
 mod options;
+mod pace;
 mod process;
 mod row;
+mod served;
 mod sqlite;
 mod statistics;
 mod table;
 mod template;
 mod watched;
+mod wire;
 mod workload;
 
 use std::{
@@ -26,7 +30,7 @@ use std::{
 
 use clap::Parser as _;
 
-use crate::{error::Error, measure::Measure, options::Options, row::Row};
+use crate::{error::Error, measure::Measure, options::Options, row::Row, served::Server};
 
 /// The program: reads its arguments, makes the measures that they choose, prints them.
 pub fn run() -> ExitCode {
@@ -38,6 +42,10 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if options.needs {
+        print_needs(&measures);
+        return ExitCode::SUCCESS;
+    }
     let mut rows = Vec::new();
     let mut complete = true;
     for measure in measures {
@@ -51,6 +59,14 @@ pub fn run() -> ExitCode {
     }
     print(&rows, options.json);
     if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The servers of these measures, by name.
+fn print_needs(measures: &[Measure]) {
+    let mut names: Vec<&str> = measures.iter().filter_map(|measure| measure.server()).map(Server::name).collect();
+    names.dedup();
+    let text = names.iter().fold(String::new(), |text, name| text + name + "\n");
+    let _ = io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// Makes a measure, in a process of its own unless this is one.

@@ -7,6 +7,7 @@ use crate::{
     listing, memory,
     options::{Options, StoreKind},
     row::Row,
+    served::{Server, postgres, redis},
     sqlite,
 };
 
@@ -29,11 +30,29 @@ pub(crate) enum Measure {
     SqliteOne,
     /// Pages of few and of many questions.
     SqliteListing,
+    /// Round trips.
+    RedisTrips,
+    /// Round trips, on a Cluster.
+    RedisClusterTrips,
+    /// Many runs at once, against a raw loop.
+    RedisMany,
+    /// What paused runs keep in the process.
+    RedisPaused,
+    /// Pages of few and of many questions.
+    RedisListing,
+    /// Round trips.
+    PostgresTrips,
+    /// Many runs at once, against a raw loop.
+    PostgresMany,
+    /// What paused runs keep in the process.
+    PostgresPaused,
+    /// Pages of few and of many questions.
+    PostgresListing,
 }
 
 impl Measure {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::MemoryCycles,
         Self::MemoryAllocations,
         Self::MemoryPaused,
@@ -42,6 +61,15 @@ impl Measure {
         Self::SqliteMany,
         Self::SqliteOne,
         Self::SqliteListing,
+        Self::RedisTrips,
+        Self::RedisClusterTrips,
+        Self::RedisMany,
+        Self::RedisPaused,
+        Self::RedisListing,
+        Self::PostgresTrips,
+        Self::PostgresMany,
+        Self::PostgresPaused,
+        Self::PostgresListing,
     ];
 
     /// What `--only` calls it.
@@ -55,24 +83,48 @@ impl Measure {
             Self::SqliteMany => "sqlite-many",
             Self::SqliteOne => "sqlite-one",
             Self::SqliteListing => "sqlite-listing",
+            Self::RedisTrips => "redis-trips",
+            Self::RedisClusterTrips => "redis-cluster-trips",
+            Self::RedisMany => "redis-many",
+            Self::RedisPaused => "redis-paused",
+            Self::RedisListing => "redis-listing",
+            Self::PostgresTrips => "postgres-trips",
+            Self::PostgresMany => "postgres-many",
+            Self::PostgresPaused => "postgres-paused",
+            Self::PostgresListing => "postgres-listing",
         }
     }
 
     /// What it measures.
     pub(crate) fn store(self) -> StoreKind {
-        match self {
-            Self::MemoryCycles
-            | Self::MemoryAllocations
-            | Self::MemoryPaused
-            | Self::MemoryGrowth
-            | Self::MemoryListing => StoreKind::Memory,
-            Self::SqliteMany | Self::SqliteOne | Self::SqliteListing => StoreKind::Sqlite,
+        match self.name().split('-').next() {
+            Some("sqlite") => StoreKind::Sqlite,
+            Some("redis") => StoreKind::Redis,
+            Some("postgres") => StoreKind::Postgres,
+            _ => StoreKind::Memory,
+        }
+    }
+
+    /// What must run for it.
+    pub(crate) fn server(self) -> Option<Server> {
+        match self.store() {
+            StoreKind::Memory | StoreKind::Sqlite => None,
+            StoreKind::Redis if self == Self::RedisClusterTrips => Some(Server::RedisCluster),
+            StoreKind::Redis => Some(Server::Redis),
+            StoreKind::Postgres => Some(Server::Postgres),
         }
     }
 
     /// Whether it needs the program that counts what it allocates.
     pub(crate) fn is_counted(self) -> bool {
-        matches!(self, Self::MemoryAllocations | Self::MemoryPaused | Self::MemoryGrowth)
+        matches!(
+            self,
+            Self::RedisPaused
+                | Self::PostgresPaused
+                | Self::MemoryAllocations
+                | Self::MemoryPaused
+                | Self::MemoryGrowth
+        )
     }
 
     /// Makes it, in this process.
@@ -86,6 +138,15 @@ impl Measure {
             Self::SqliteMany => on_all_cores()?.block_on(sqlite::many(options)),
             Self::SqliteOne => on_all_cores()?.block_on(sqlite::one(options)),
             Self::SqliteListing => on_one_core()?.block_on(listing::sqlite(options)),
+            Self::RedisTrips => on_all_cores()?.block_on(redis::trips(options)),
+            Self::RedisClusterTrips => on_all_cores()?.block_on(redis::cluster_trips(options)),
+            Self::RedisMany => on_all_cores()?.block_on(redis::many(options)),
+            Self::RedisPaused => on_one_core()?.block_on(redis::paused(options)),
+            Self::RedisListing => on_one_core()?.block_on(listing::redis(options)),
+            Self::PostgresTrips => on_all_cores()?.block_on(postgres::trips(options)),
+            Self::PostgresMany => on_all_cores()?.block_on(postgres::many(options)),
+            Self::PostgresPaused => on_one_core()?.block_on(postgres::paused(options)),
+            Self::PostgresListing => on_one_core()?.block_on(listing::postgres(options)),
         }
     }
 }

@@ -26,6 +26,12 @@ pub(crate) struct Options {
     /// a disk, else a commit costs nothing.
     #[arg(long, value_name = "PATH")]
     pub(crate) directory: Option<PathBuf>,
+    /// How many open questions are many, for pages of them; by default 1,000,000, and 200,000 in Redis, where they are made one by one.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) questions: Option<u64>,
+    /// Prints the names of the servers that are needed instead, one a line.
+    #[arg(long, hide = true)]
+    pub(crate) needs: bool,
     /// Measures in this process instead of one for each measure. For profilers.
     #[arg(long)]
     pub(crate) in_process: bool,
@@ -38,6 +44,10 @@ pub(crate) enum StoreKind {
     Memory,
     /// `kortyx-sqlite`.
     Sqlite,
+    /// `kortyx-redis`.
+    Redis,
+    /// `kortyx-postgres`.
+    Postgres,
 }
 
 impl Options {
@@ -75,8 +85,9 @@ mod tests {
     #[test]
     fn everything_is_measured_unless_some_is_named() {
         assert_eq!(measures(&[]), Measure::ALL.map(Measure::name));
-        assert_eq!(measures(&["--only", "listing"]), ["memory-listing", "sqlite-listing"]);
-        assert_eq!(measures(&["--only", "many", "--only", "growth"]), ["memory-growth", "sqlite-many"]);
+        let listings = ["memory-listing", "sqlite-listing", "redis-listing", "postgres-listing"];
+        assert_eq!(measures(&["--only", "listing"]), listings);
+        assert_eq!(measures(&["--only", "sqlite-m", "--only", "growth"]), ["memory-growth", "sqlite-many"]);
     }
 
     #[test]

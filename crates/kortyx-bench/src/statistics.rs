@@ -40,6 +40,14 @@ pub(crate) fn median(samples: &[f64]) -> f64 {
     if sorted.len().is_multiple_of(2) { f64::midpoint(at(half.wrapping_sub(1)), at(half)) } else { at(half) }
 }
 
+/// The sample that so many hundredths of all are not above (the nearest rank); not a number when there are none.
+pub(crate) fn percentile(samples: &[f64], hundredths: usize) -> f64 {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (sorted.len() * hundredths).div_ceil(100);
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+}
+
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "these are exact")]
 mod tests {
@@ -51,6 +59,16 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 100.0, 2.0]), 3.0);
         assert_eq!(median(&[7.0]), 7.0);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn a_percentile_is_the_sample_that_so_many_are_not_above() {
+        let samples: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+
+        assert_eq!((percentile(&samples, 50), percentile(&samples, 99)), (100.0, 198.0));
+        assert_eq!(percentile(&samples, 100), 200.0);
+        assert_eq!(percentile(&[7.0], 99), 7.0);
+        assert!(percentile(&[], 99).is_nan());
     }
 
     #[test]

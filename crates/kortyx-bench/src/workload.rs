@@ -1,4 +1,4 @@
-//! The cycle: start a run of one node that asks, answer it, finish; with 1 kB of state over the pause.
+//! The cycle: start a run of one node that asks, answer it, finish; with 1 kB of state over the pause, or 16 kB.
 
 use std::sync::Arc;
 
@@ -11,6 +11,34 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 
+/// How much state is carried over the pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// 1 kB.
+    Small,
+    /// 16 kB.
+    Large,
+}
+
+impl Size {
+    pub(crate) const ALL: [Self; 2] = [Self::Small, Self::Large];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Small => "1 kB",
+            Self::Large => "16 kB",
+        }
+    }
+
+    /// How often the paragraph of the state is repeated.
+    fn paragraphs(self) -> usize {
+        match self {
+            Self::Small => 12,
+            Self::Large => 226,
+        }
+    }
+}
+
 /// An agent with the workflow of the cycle.
 #[derive(Clone)]
 pub(crate) struct Workload {
@@ -22,17 +50,22 @@ pub(crate) struct Workload {
 impl Workload {
     /// Over this store, without a worker: the state is carried over the pause.
     pub(crate) async fn over(store: Arc<dyn Store>) -> Result<Self, Error> {
-        Self::of(workflow()?, store).await
+        Self::sized(Size::Small, store).await
+    }
+
+    /// The same with so much state.
+    pub(crate) async fn sized(size: Size, store: Arc<dyn Store>) -> Result<Self, Error> {
+        Self::of(workflow()?, store, size).await
     }
 
     /// The same, and the node puts the state into the run's data, which is stored at its end and returned.
     pub(crate) async fn returning_over(store: Arc<dyn Store>) -> Result<Self, Error> {
-        Self::of(Workflow::builder("review").node("approve", approve_and_return).build()?, store).await
+        Self::of(Workflow::builder("review").node("approve", approve_and_return).build()?, store, Size::Small).await
     }
 
-    async fn of(workflow: Workflow, store: Arc<dyn Store>) -> Result<Self, Error> {
+    async fn of(workflow: Workflow, store: Arc<dyn Store>, size: Size) -> Result<Self, Error> {
         let agent = Agent::builder().workflow(&workflow).shared_store(store).without_worker().build().await?;
-        Ok(Self { agent, workflow, state: state() })
+        Ok(Self { agent, workflow, state: state_of(size) })
     }
 
     /// A whole run, from its start over its question and the answer to its end.
@@ -89,13 +122,17 @@ pub(crate) fn answer() -> ResumeResponse {
 
 /// 1 kB of state, as JSON.
 pub(crate) fn state() -> Value {
+    state_of(Size::Small)
+}
+
+fn state_of(size: Size) -> Value {
     let paragraph = "The quick brown fox jumps over the lazy dog, and nobody asked it why. ";
     json!({
         "title": "Announcement of the spring release",
         "author": { "id": 4711, "name": "Ann Example" },
         "tags": ["release", "spring", "draft"],
         "urgent": false,
-        "body": paragraph.repeat(12),
+        "body": paragraph.repeat(size.paragraphs()),
         "footer": "Sent to all subscribers."
     })
 }
@@ -105,10 +142,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_is_1_kb() {
-        let size = state().to_string().len();
+    fn the_state_is_1_kb_or_16_kb() {
+        let sizes = Size::ALL.map(|size| state_of(size).to_string().len());
 
-        assert!((1000..=1050).contains(&size), "{size}");
+        assert!((1000..=1050).contains(&sizes[0]) && (16_000..=16_050).contains(&sizes[1]), "{sizes:?}");
     }
 
     /// The size of what is stored at the end of a cycle.

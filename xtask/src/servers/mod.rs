@@ -105,12 +105,19 @@ pub(crate) struct Servers {
     running: Vec<Running>,
     /// Where their output goes.
     logs: PathBuf,
+    /// Whether a commit is on the disk before it is told.
+    durable: bool,
 }
 
 impl Servers {
     /// None yet.
     pub(crate) fn new(logs: PathBuf) -> Self {
-        Self { running: Vec::new(), logs }
+        Self { running: Vec::new(), logs, durable: false }
+    }
+
+    /// None yet, and commits will cost what they do in earnest.
+    pub(crate) fn durable(logs: PathBuf) -> Self {
+        Self { durable: true, ..Self::new(logs) }
     }
 
     /// The variable and the URL of each of these servers; those that are neither given nor running are started.
@@ -158,7 +165,7 @@ impl Servers {
         let (endpoint, daemons) = match server {
             Server::Redis => redis::start(&self.logs)?,
             Server::RedisCluster => redis::start_cluster(&self.logs)?,
-            Server::Postgres => postgres::start(&self.logs)?,
+            Server::Postgres => postgres::start(&self.logs, self.durable)?,
             Server::PgBouncer => {
                 let postgres = self.started(Server::Postgres)?;
                 pgbouncer::start(&self.logs, &postgres)?

@@ -19,14 +19,16 @@ const MAKING: Duration = Duration::from_mins(2);
 /// Longer than a question to a server that runs takes.
 const QUESTION: Duration = Duration::from_secs(10);
 
-/// What is set apart from the defaults. A process that dies loses nothing without `fsync`; only a system would.
-const SETTINGS: [&str; 4] =
-    ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500", "fsync=off"];
+/// What is set apart from the defaults.
+const SETTINGS: [&str; 3] = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=500"];
+
+/// A process that dies loses nothing without it; only a system would.
+const NOT_DURABLE: &str = "fsync=off";
 
 /// Makes a database cluster in a temporary folder and starts a Postgres on it, never as root.
-pub(super) fn start(logs: &Path) -> Result<(Endpoint, Vec<Daemon>), Error> {
+pub(super) fn start(logs: &Path, durable: bool) -> Result<(Endpoint, Vec<Daemon>), Error> {
     let password = software::password()?;
-    let (port, daemon) = port::retry(port::free, |port| Ok((port, cluster(port, &password, logs)?)))?;
+    let (port, daemon) = port::retry(port::free, |port| Ok((port, cluster(port, &password, logs, durable)?)))?;
     let url = url(port, &password);
     Ok((Endpoint { port, password, url }, vec![daemon]))
 }
@@ -46,7 +48,7 @@ pub(super) fn answers(home: &Home, port: u16, password: &str) -> Result<bool, Er
     Ok(home.run(command, QUESTION)?.trim() == "1")
 }
 
-fn cluster(port: u16, password: &str, logs: &Path) -> Result<Daemon, Error> {
+fn cluster(port: u16, password: &str, logs: &Path, durable: bool) -> Result<Daemon, Error> {
     let initdb = initdb()?;
     let home = Home::new("postgres", Account::unprivileged()?)?;
     let data = home.path().join("data");
@@ -58,7 +60,7 @@ fn cluster(port: u16, password: &str, logs: &Path) -> Result<Daemon, Error> {
 
     let mut command = home.command(&beside(&initdb, "postgres"));
     command.arg("-D").arg(&data).args(["-p", &port.to_string()]);
-    command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
+    command.args(SETTINGS.iter().chain((!durable).then_some(&NOT_DURABLE)).flat_map(|setting| ["-c", setting]));
     let mut daemon = Daemon::spawn("postgres", command, Stop::Interrupt, logs, home)?;
     daemon.wait(|home| answers(home, port, password))?;
     Ok(daemon)
@@ -89,7 +91,7 @@ mod tests {
         let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = stranger.local_addr().unwrap().port();
 
-        let error = cluster(port, "secret", logs.path()).unwrap_err();
+        let error = cluster(port, "secret", logs.path(), false).unwrap_err();
 
         assert!(matches!(&error, Error::PortTaken { server } if server == "postgres"), "{error}");
     }

@@ -26,7 +26,7 @@ pub(super) async fn filled(count: u64) -> Result<Filled, Error> {
     Ok(Filled { store: Arc::new(store), count })
 }
 
-fn request(number: u64) -> Result<Suspend, Error> {
+pub(super) fn request(number: u64) -> Result<Suspend, Error> {
     let Ids { run_id, request_id, token, .. } = Ids::of(number);
     let workflow = WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() };
     let session_id = SessionId::new(population::session(number))?;

@@ -2,6 +2,8 @@
 
 mod memory;
 mod population;
+mod postgres;
+mod redis;
 mod sqlite;
 
 use std::{sync::Arc, time::Instant};
@@ -9,7 +11,7 @@ use std::{sync::Arc, time::Instant};
 use kortyx_store::{InterruptQuery, Store};
 
 use self::population::{Listing, PAGE};
-pub(crate) use self::{memory::memory, sqlite::sqlite};
+pub(crate) use self::{memory::memory, postgres::postgres, redis::redis, sqlite::sqlite};
 use crate::{
     error::Error,
     number::{Unit, float, plain},
@@ -24,7 +26,7 @@ const RATIO: f64 = 2.0;
 const FEW: u64 = 1_000;
 
 fn many_of(options: &Options) -> u64 {
-    options.size(1_000_000, 100_000)
+    options.questions.unwrap_or(options.size(1_000_000, 100_000))
 }
 
 /// A store with open questions.

@@ -6,18 +6,18 @@ use std::sync::{
 };
 
 use sqlx::sqlite::SqliteSynchronous;
-use tokio::task::JoinSet;
 
 use super::{
     commits,
     file::File,
     group::{Group, Travel},
-    pace::{Pace, Race, Watch},
 };
 use crate::{
+    crowd::{RUNS, at_once},
     error::Error,
     number::{Unit, float},
     options::Options,
+    pace::{Pace, Race, Watch},
     row::{Row, Target},
     statistics::median,
     template::Template,
@@ -25,8 +25,6 @@ use crate::{
     workload::Workload,
 };
 
-/// How many run at once.
-const RUNS: u64 = 64;
 /// From the issue: "64 runs at once reach at least 30 % of a raw group-commit loop over the same rows".
 const RATIO: f64 = 0.30;
 
@@ -77,19 +75,16 @@ async fn measured(workload: &Workload, count: u64) -> Result<Pace, Error> {
             Ok(())
         }
     };
-    at_once(count, cycles).await
+    together(count, cycles).await
 }
 
-/// Spawns the loops, of which each makes so many cycles, and waits for all.
-async fn at_once<F>(count: u64, loops: impl Fn(u64) -> F) -> Result<Pace, Error>
+/// How fast the loops go together, of which each makes so many cycles.
+async fn together<F>(count: u64, loops: impl Fn(u64) -> F) -> Result<Pace, Error>
 where
     F: Future<Output = Result<(), Error>> + Send + 'static,
 {
     let watch = Watch::start();
-    let mut running: JoinSet<Result<(), Error>> = (0..RUNS).map(loops).collect();
-    while let Some(ended) = running.join_next().await {
-        ended.map_err(|_| Error::unexpected("a loop panicked"))??;
-    }
+    at_once(loops).await?;
     Ok(watch.pace(RUNS * count))
 }
 
@@ -121,6 +116,6 @@ impl Raw {
                 Ok(())
             }
         };
-        at_once(count, cycles).await
+        together(count, cycles).await
     }
 }

@@ -5,7 +5,6 @@ mod file;
 mod group;
 mod many;
 mod one;
-mod pace;
 mod rows;
 mod statement;
 

@@ -10,13 +10,13 @@ use super::{
     commits,
     file::File,
     group::{Travel, commit},
-    pace::{Pace, Race, Watch},
     rows::{Step, statements},
 };
 use crate::{
     error::Error,
     number::Unit,
     options::Options,
+    pace::{Pace, Race, Watch},
     row::{Row, Target},
     template::{Ids, Template},
     watched::Watched,

@@ -10,14 +10,14 @@ use crate::{
 };
 
 /// A beginning.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     since: Instant,
     processor: Duration,
 }
 
 /// How fast cycles went.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// Cycles a second.
     rate: f64,
     /// Microseconds of all processors for each.
@@ -26,18 +26,18 @@ pub(super) struct Pace {
 
 /// Paces of what is measured and of a raw loop, taken in turn.
 #[derive(Default)]
-pub(super) struct Race {
+pub(crate) struct Race {
     rates: Pairs,
     processor: Pairs,
 }
 
 impl Watch {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { since: Instant::now(), processor: process::process_time() }
     }
 
     /// The pace of so many cycles since then.
-    pub(super) fn pace(&self, cycles: u64) -> Pace {
+    pub(crate) fn pace(&self, cycles: u64) -> Pace {
         let processor = process::process_time().saturating_sub(self.processor);
         Pace {
             rate: float(cycles) / self.since.elapsed().as_secs_f64(),
@@ -47,18 +47,18 @@ impl Watch {
 }
 
 impl Race {
-    pub(super) fn push(&mut self, measured: Pace, raw: Pace) {
+    pub(crate) fn push(&mut self, measured: Pace, raw: Pace) {
         self.rates.push(measured.rate, raw.rate);
         self.processor.push(measured.processor, raw.processor);
     }
 
     /// Cycles a second.
-    pub(super) fn rates(&self, measure: &str) -> Row {
+    pub(crate) fn rates(&self, measure: &str) -> Row {
         row(measure, &self.rates, Unit::PerSecond)
     }
 
     /// Processor time of a cycle.
-    pub(super) fn processor(&self, measure: &str) -> Row {
+    pub(crate) fn processor(&self, measure: &str) -> Row {
         row(measure, &self.processor, Unit::Micros)
     }
 }

@@ -1,0 +1,1 @@
+INSERT INTO bench.raw (id, snapshot, question) VALUES ($1, $2, $3)

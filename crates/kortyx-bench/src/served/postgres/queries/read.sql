@@ -1,0 +1,1 @@
+SELECT question FROM bench.raw WHERE id = $1
