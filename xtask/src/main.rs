@@ -57,7 +57,7 @@ enum Command {
     },
     /// Proves that crates depend downwards only and stay within their dependency budgets.
     Layers,
-    /// Runs the bench on the release build; arguments are the bench's own.
+    /// Runs the bench on the release build, with the servers it needs; arguments are the bench's own.
     Bench {
         /// Arguments of the bench.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
