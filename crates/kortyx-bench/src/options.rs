@@ -9,6 +9,7 @@ use crate::{error::Error, measure::Measure};
 /// Measures Kortyx and prints a table. A missed target is marked there; only a measurement that cannot be made is a failure.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask bench", bin_name = "cargo xtask bench")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct Options {
     /// Makes only the measures whose name contains this; may be given several times.
     #[arg(long, value_name = "NAME")]
