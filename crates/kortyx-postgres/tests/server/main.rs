@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
 
 mod beside;
+mod explained;
 mod faults;
 mod life;
 mod load;

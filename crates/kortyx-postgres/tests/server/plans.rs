@@ -1,15 +1,16 @@
 //! Every transition and every reading goes through indexes, at 100,000 rows in each table.
 //!
-//! The statements are inside of functions, where `EXPLAIN` does not look; the server counts the sequential scans of the plans
-//! that it in fact ran. Everything runs often enough for a statement to get its generic plan.
+//! The statements are inside of functions, where `EXPLAIN` does not look, so the server explains each as it runs it; and it counts
+//! the sequential scans that it in fact made. Everything runs often enough for a statement to get its generic plan.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use kortyx_store::{
     CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Fork, InterruptQuery, Park, Reissue, Retention, Rollback,
     RunRef, Scalar, Scope, Store,
 };
 
+use crate::explained::Explained;
 use crate::world::{
     World, answer, ask, checkpoint, connect, driver, finish, granted, new_run, new_run_in, open_run, pin, record,
     saved, suspend,
@@ -26,7 +27,8 @@ async fn nothing_scans_a_table_of_a_hundred_thousand_rows() {
     world.execute(include_str!("crowd.sql")).await;
     let (before, read_before) = (scans(&world).await, rows_read(&world).await);
 
-    let store = crate::world::set_up(world.config().pool_size(1)).await;
+    let user = Explained::user(&world).await;
+    let store = crate::world::set_up(world.config_at(&user.url()).pool_size(1)).await;
     for _ in 0..ROUNDS {
         drive(&store).await;
         sweep(&store).await;
@@ -34,6 +36,17 @@ async fn nothing_scans_a_table_of_a_hundred_thousand_rows() {
         read(&store).await;
     }
     store.close().await;
+
+    let plans = user.plans().await;
+    let of_store =
+        |tables: BTreeSet<String>| tables.into_iter().filter(|table| table != "versions").collect::<Vec<_>>();
+    for plan in &plans {
+        let scanned = of_store(plan.tables(|node| node == "Seq Scan"));
+        assert!(scanned.is_empty(), "{scanned:?} would be scanned from end to end by: {}", plan.statement());
+    }
+    let indexed = |node: &str| matches!(node, "Index Scan" | "Index Only Scan" | "Bitmap Heap Scan");
+    let reached: BTreeSet<String> = plans.iter().flat_map(|plan| of_store(plan.tables(indexed))).collect();
+    assert_eq!(reached.len(), 8, "tables that an index led to: {reached:?}");
 
     // A server process tells its numbers when it ends.
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -16,7 +16,7 @@ async fn node(ctx: NodeContext) -> NodeResult {
     Ok(NodeOutput::new().data("all", &(list, choice, many, maybe)))
 }
 
-fn main() {
+pub(crate) fn build() {
     let workflow = Workflow::builder("flow").node("node", node).build();
     assert!(workflow.is_ok());
 }
