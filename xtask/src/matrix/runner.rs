@@ -167,7 +167,7 @@ impl<'a> Runner<'a> {
     }
 
     fn run_programs(
-        &self,
+        &mut self,
         programs: &Programs,
         lane: &Lane,
         members: &[&Member],
@@ -190,7 +190,7 @@ impl<'a> Runner<'a> {
                 for server in Server::ALL {
                     command.env_remove(server.variable());
                 }
-                command.envs(self.urls.iter().cloned()).envs(env.iter().copied());
+                command.envs(self.servers.with_new_database(&self.urls)?).envs(env.iter().copied());
                 sum += run_program(command, &name, &self.log(lane, &name))?;
             }
         }

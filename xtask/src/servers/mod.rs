@@ -107,12 +107,14 @@ pub(crate) struct Servers {
     logs: PathBuf,
     /// Whether a commit is on the disk before it is told.
     durable: bool,
+    /// How many databases were made beside that of the cluster.
+    databases: u32,
 }
 
 impl Servers {
     /// None yet.
     pub(crate) fn new(logs: PathBuf) -> Self {
-        Self { running: Vec::new(), logs, durable: false }
+        Self { running: Vec::new(), logs, durable: false, databases: 0 }
     }
 
     /// None yet, and commits will cost what they do in earnest.
@@ -135,6 +137,29 @@ impl Servers {
             urls.push((server.variable(), url));
         }
         Ok(urls)
+    }
+
+    /// The same URLs, with a new database where Postgres was started here.
+    ///
+    /// Tests make hundreds of schemas, each with the same functions, and Postgres looks through all functions of a name: what one
+    /// program leaves behind would make the next one many times slower.
+    pub(crate) fn with_new_database(
+        &mut self,
+        urls: &[(&'static str, String)],
+    ) -> Result<Vec<(&'static str, String)>, Error> {
+        let started = |server| self.running.iter().find(|running| running.server == server);
+        let Some(postgres) = started(Server::Postgres) else { return Ok(urls.to_vec()) };
+        let pooler = started(Server::PgBouncer);
+        let own = [Some(postgres), pooler].into_iter().flatten().map(|running| &running.endpoint.url);
+        let own: Vec<_> = own.filter(|own| urls.iter().any(|(_, url)| url == *own)).cloned().collect();
+        if own.is_empty() {
+            return Ok(urls.to_vec());
+        }
+        let name = format!("tests_{}", self.databases);
+        postgres::add_database(&postgres.endpoint, &name)?;
+        self.databases += 1;
+        let moved = |url: &String| if own.contains(url) { postgres::in_database(url, &name) } else { url.clone() };
+        Ok(urls.iter().map(|(variable, url)| (*variable, moved(url))).collect())
     }
 
     /// Stops what is neither among these nor stands behind one of them.
@@ -195,6 +220,24 @@ mod tests {
     fn stop(servers: &mut Servers, server: Server) {
         let running = servers.running.iter_mut().find(|running| running.server == server).unwrap();
         running.daemons.iter_mut().for_each(Daemon::kill);
+    }
+
+    #[test]
+    fn each_program_gets_a_database_of_its_own() {
+        if !installed(&[Software::Postgres]) {
+            return;
+        }
+        let logs = tempfile::tempdir().unwrap();
+        let mut servers = Servers::new(logs.path().to_owned());
+        servers.started(Server::Postgres).unwrap();
+        let url = servers.running[0].endpoint.url.clone();
+        let urls = [("A", url.clone()), ("B", "redis://elsewhere/postgres".to_owned())];
+
+        let first = servers.with_new_database(&urls).unwrap();
+        let second = servers.with_new_database(&urls).unwrap();
+
+        assert!(first[0].1 != url && second[0].1 != url && first[0].1 != second[0].1, "{first:?} {second:?}");
+        assert_eq!((&first[1], &second[1]), (&urls[1], &urls[1]));
     }
 
     #[test]

@@ -40,12 +40,27 @@ pub(super) fn url(port: u16, password: &str) -> String {
 
 /// What speaks Postgres on a port answers a query.
 pub(super) fn answers(home: &Home, port: u16, password: &str) -> Result<bool, Error> {
+    Ok(said(home, port, password, "select 1")?.trim() == "1")
+}
+
+/// Makes a database beside the one that every cluster has.
+pub(super) fn add_database(at: &Endpoint, name: &str) -> Result<(), Error> {
+    let home = Home::new("psql", Account::unprivileged()?)?;
+    said(&home, at.port, &at.password, &format!("create database {name}")).map(drop)
+}
+
+/// The same URL with another database.
+pub(super) fn in_database(url: &str, name: &str) -> String {
+    url.strip_suffix(DATABASE).map_or_else(|| url.to_owned(), |server| format!("{server}{name}"))
+}
+
+fn said(home: &Home, port: u16, password: &str, statement: &str) -> Result<String, Error> {
     let psql = beside(&initdb()?, "psql");
     let mut command = home.command(&psql);
     command.env("PGPASSWORD", password).env("PGCONNECT_TIMEOUT", "5");
     command.args(["--no-psqlrc", "--no-password", "--host=127.0.0.1", &format!("--port={port}")]);
-    command.args(["--username", USER, "--dbname", DATABASE, "--tuples-only", "--no-align", "--command=select 1"]);
-    Ok(home.run(command, QUESTION)?.trim() == "1")
+    command.args(["--username", USER, "--dbname", DATABASE, "--tuples-only", "--no-align", "--command", statement]);
+    home.run(command, QUESTION)
 }
 
 fn cluster(port: u16, password: &str, logs: &Path, durable: bool) -> Result<Daemon, Error> {
