@@ -10,7 +10,7 @@ use crate::{RedisConfig, client::Values, reply::Reply};
 
 /// A cache in Redis or Valkey, on one server, behind Sentinel or in a Cluster.
 ///
-/// It needs no server to start: until there is one, and whenever there is none, calls fail at once. Keys start with the
+/// It needs no server to start: until there was one, calls wait for it; afterwards, whenever there is none, they fail at once. Keys start with the
 /// prefix of the configuration and `:cache:`, each expires, and none is needed: any eviction policy will do.
 ///
 /// ```no_run

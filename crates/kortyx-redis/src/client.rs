@@ -14,7 +14,7 @@ use fred::{
 use kortyx_protocol::RunId;
 use kortyx_store::{Signal, StoreError, StoreErrorKind};
 use tokio::{
-    sync::{Semaphore, SemaphorePermit, broadcast},
+    sync::{OnceCell, Semaphore, SemaphorePermit, broadcast},
     task::JoinHandle,
     time::{sleep, timeout, timeout_at},
 };
@@ -240,6 +240,8 @@ impl Drop for Client {
 pub(crate) struct Values {
     pool: Pool,
     config: RedisConfig,
+    /// Whether there was a server once.
+    was_connected: OnceCell<()>,
 }
 
 impl Values {
@@ -250,16 +252,19 @@ impl Values {
         builder.with_config(|config| config.fail_fast = false);
         let pool = builder.build_pool(config.connections).map_err(|error| failed(&error))?;
         drop(pool.connect());
-        Ok(Self { pool, config: config.clone() })
+        Ok(Self { pool, config: config.clone(), was_connected: OnceCell::new() })
     }
 
-    /// Runs a command whose first argument is its key.
+    /// Runs a command whose first argument is its key. The first ones wait for the connection, which takes a moment; one that
+    /// was there and is gone fails them at once.
     pub(crate) async fn command(
         &self,
         operation: &'static str,
         command: &'static str,
         args: Vec<Bytes>,
     ) -> Result<Reply, StoreError> {
+        let connected = self.was_connected.get_or_try_init(|| self.pool.wait_for_connect()).await;
+        connected.map_err(|error| failure(&self.config, operation, &error))?;
         let options = Options {
             max_attempts: Some(1),
             fail_fast: true,
