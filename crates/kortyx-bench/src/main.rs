@@ -1,4 +1,4 @@
-//! The bench, on the system's allocator as it is: to count its calls would take a quarter of the time that is measured.
+//! The bench, on the system's allocator as it is: to count its calls would take part of the time that is measured.
 
 use std::process::ExitCode;
 
