@@ -125,14 +125,22 @@ pub(crate) fn end(child: &mut Child, signal: Signal, grace: Duration) {
     }
 }
 
-/// The last lines of a log as they stand under a failure, or nothing.
+/// The last lines of a log as they stand under a failure, or nothing. Backtraces are left out: they would push out what went wrong.
 pub(crate) fn tail(log: &Path, lines: usize) -> String {
     // Programs may print anything, so what is not UTF-8 is replaced.
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let all: Vec<_> = text.lines().collect();
+    let all: Vec<_> = text.lines().filter(|line| !is_frame(line)).collect();
     let last = all.iter().skip(all.len().saturating_sub(lines));
     last.fold(String::new(), |tail, line| tail + "\n     | " + line)
+}
+
+/// Whether a line is one of a backtrace: `  12: function` or `      at file:line:column`.
+fn is_frame(line: &str) -> bool {
+    let words = line.trim_start();
+    let indent = line.len() - words.len();
+    let is_numbered = words.split_once(": ").is_some_and(|(number, _)| number.parse::<u32>().is_ok());
+    (indent >= 2 && is_numbered) || (indent >= 10 && words.starts_with("at "))
 }
 
 /// Creates a file and the folders that it lies in.
@@ -205,6 +213,20 @@ mod tests {
 
         assert_eq!(ended, Ended::Badly);
         assert_eq!(fs::read_to_string(log).unwrap(), "one\ntwo\n");
+    }
+
+    #[test]
+    fn the_tail_of_a_log_shows_what_went_wrong_and_not_how_it_was_reached() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let frames = "   4: tests::it\n             at ./tests/it.rs:45:69\n  12: core::ops::function\n";
+        fs::write(&log, format!("thread 'it' panicked at it.rs:1:1:\nnot 3: 4\nstack backtrace:\n{frames}at last\n"))
+            .unwrap();
+
+        let tail = tail(&log, 4);
+
+        let lines = ["thread 'it' panicked at it.rs:1:1:", "not 3: 4", "stack backtrace:", "at last"];
+        assert_eq!(tail, lines.map(|line| format!("\n     | {line}")).concat());
     }
 
     #[test]

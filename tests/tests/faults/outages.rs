@@ -25,6 +25,8 @@ const RESTART: Duration = Duration::from_millis(500);
 const RESTARTS: usize = 2;
 /// How long it stands still.
 const STANDSTILL: Duration = Duration::from_secs(30);
+/// How long a Postgres may take for one statement: so little that calls fail while it stands still, and do not just wait that long.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(5);
 /// How long it is left alone after each of these.
 const PEACE: Duration = Duration::from_secs(8);
 
@@ -94,7 +96,9 @@ async fn redis() {
 async fn postgres() {
     let server = spawn_blocking(PostgresServer::start).await.unwrap();
     let proxy = Proxy::to(server.port()).await.unwrap();
-    let url = format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", proxy.port());
+    let limit = STATEMENT_LIMIT.as_millis();
+    let settings = format!("sslmode=disable&statement_timeout_ms={limit}");
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres?{settings}", proxy.port());
     let place = move |_: &std::path::Path| Place::Postgres {
         url: url.clone(),
         schema: fresh_name(),
