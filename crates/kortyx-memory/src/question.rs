@@ -75,9 +75,9 @@ impl Question {
         NewInterrupt {
             request_id: self.request_id.clone(),
             token: self.token.clone(),
-            ask: AskKey(self.ask.to_string()),
-            workflow: self.workflow.to_string(),
-            node: self.node.to_string(),
+            ask: AskKey(String::from(&*self.ask)),
+            workflow: String::from(&*self.workflow),
+            node: String::from(&*self.node),
             question: self.body.clone(),
             expires_in: self.expires_at.since(self.created_at),
             default: self.default.as_deref().cloned(),
@@ -109,7 +109,7 @@ impl Question {
         Some(AnswerRecord {
             seq: given.seq,
             request_id: self.request_id.clone(),
-            ask: AskKey(self.ask.to_string()),
+            ask: AskKey(String::from(&*self.ask)),
             answer: given.answer.clone(),
             at: given.at,
             actor,
