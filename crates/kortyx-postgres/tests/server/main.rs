@@ -12,5 +12,7 @@ mod proxy;
 mod standstill;
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(feature = "tls")]
+mod tls;
 mod trips;
 mod world;

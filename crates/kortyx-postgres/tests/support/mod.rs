@@ -172,7 +172,7 @@ fn unprivileged(program: &Path) -> Command {
     command
 }
 
-fn give_away(directory: &Path) {
+pub(crate) fn give_away(directory: &Path) {
     if is_root() {
         assert!(Command::new("chown").args(["-R", "postgres"]).arg(directory).status().unwrap().success());
     }

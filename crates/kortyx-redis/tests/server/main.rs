@@ -8,3 +8,4 @@ mod support;
 mod deployment;
 mod faults;
 mod repeats;
+mod tls;
