@@ -18,7 +18,7 @@ use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
 use kortyx_store::{Store, StoreError, conformance};
 use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
 
-use support::{config_at, fresh_schema, pgbouncer_url, url};
+use support::{Pooler, config_at, fresh_schema, url};
 
 /// The tables with rows of runs and sessions.
 const TABLES: [&str; 8] = [
@@ -129,9 +129,20 @@ async fn the_store_keeps_every_promise_under_a_codec() {
     assert!(report.is_success(), "{report}");
 }
 
+/// What one call leaves in a session is there for the next, whoever made it.
 #[tokio::test(flavor = "multi_thread")]
-async fn b147_the_store_keeps_every_promise_through_a_pooler_in_transaction_mode() {
-    let report = conformance::run_all(&Schemas::new(pgbouncer_url(), true)).await;
+async fn b147_the_store_keeps_every_promise_through_a_pooler_with_one_connection() {
+    through(&Pooler::start(&url(), "default_pool_size = 1")).await;
+}
+
+/// What one call leaves in a session is not there for the next of the same client.
+#[tokio::test(flavor = "multi_thread")]
+async fn b147_the_store_keeps_every_promise_through_a_pooler_that_alternates_between_two_connections() {
+    through(&Pooler::start(&url(), "default_pool_size = 2\nmin_pool_size = 2\nserver_round_robin = 1")).await;
+}
+
+async fn through(pooler: &Pooler) {
+    let report = conformance::run_all(&Schemas::new(pooler.url.clone(), true)).await;
     println!("{report}");
     assert!(report.is_success(), "{report}");
 }

@@ -20,8 +20,10 @@ use kortyx_store::{
 
 use crate::{
     proxy::Proxy,
-    support::{pgbouncer_url, url},
-    world::{World, answer, ask, at_port, driver, granted, new_run, pin, port_of, saved, set_up, suspend},
+    support::url,
+    world::{
+        World, answer, ask, at_port, driver, granted, new_run, pgbouncer_url, pin, port_of, saved, set_up, suspend,
+    },
 };
 
 /// A cache in the test's hand.

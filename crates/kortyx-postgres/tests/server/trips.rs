@@ -9,10 +9,10 @@ use kortyx_store::{
 
 use crate::{
     proxy::Proxy,
-    support::{pgbouncer_url, url},
+    support::url,
     world::{
-        World, answer, ask, at_port, checkpoint, driver, finish, granted, new_run, open_run, paused, pin, port_of,
-        record, saved, set_up, suspend,
+        World, answer, ask, at_port, checkpoint, driver, finish, granted, new_run, open_run, paused, pgbouncer_url,
+        pin, port_of, record, saved, set_up, suspend,
     },
 };
 

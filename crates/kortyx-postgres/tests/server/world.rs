@@ -2,7 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicU64, Ordering},
+    env,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,8 +22,15 @@ use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptio
 
 use crate::{
     proxy::Proxy,
-    support::{config_at, fresh_schema, url},
+    support::{Pooler, config_at, fresh_schema, url},
 };
+
+/// The address of a pooler in transaction mode, in front of the server.
+pub(crate) fn pgbouncer_url() -> String {
+    static POOLER: OnceLock<Pooler> = OnceLock::new();
+    let own = || POOLER.get_or_init(|| Pooler::start(&url(), "default_pool_size = 8")).url.clone();
+    env::var("KORTYX_TEST_PGBOUNCER_URL").unwrap_or_else(|_| own())
+}
 
 /// The port of a server's address.
 pub(crate) fn port_of(url: &str) -> u16 {

@@ -36,12 +36,6 @@ pub(crate) fn url() -> String {
         .unwrap_or_else(|_| SERVER.get_or_init(|| Some(Server::start())).as_ref().map(Server::url).unwrap())
 }
 
-/// The address of a pooler in transaction mode, in front of the server.
-pub(crate) fn pgbouncer_url() -> String {
-    static POOLER: OnceLock<Pooler> = OnceLock::new();
-    env::var("KORTYX_TEST_PGBOUNCER_URL").unwrap_or_else(|_| POOLER.get_or_init(|| Pooler::start(&url())).url.clone())
-}
-
 /// A schema that no other test uses.
 pub(crate) fn fresh_schema() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -108,14 +102,15 @@ impl Drop for Server {
     }
 }
 
-struct Pooler {
-    url: String,
+/// A private pooler in transaction mode, which runs until this process ends.
+pub(crate) struct Pooler {
+    pub(crate) url: String,
     _keeper: Child,
 }
 
 impl Pooler {
-    /// Few server connections for many clients, so that sessions are handed on.
-    fn start(server: &str) -> Self {
+    /// In front of this server. The setting says how few connections to it there are, so that sessions are handed on.
+    pub(crate) fn start(server: &str, setting: &str) -> Self {
         let port = free_port();
         let (login, place) = server.split_once("://").unwrap().1.split_once('@').unwrap();
         let password = login.split_once(':').map(|(_, password)| format!(" password={password}")).unwrap_or_default();
@@ -125,7 +120,7 @@ impl Pooler {
         let text = format!(
             "[databases]\npostgres = user=postgres{password} host={host} port={server_port}\n[pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
-             max_client_conn = 500\ndefault_pool_size = 8\nlogfile = {}\n",
+             max_client_conn = 500\n{setting}\nlogfile = {}\n",
             directory.join("pooler.log").display()
         );
         fs::write(&settings, text).unwrap();
