@@ -12,8 +12,8 @@ use kortyx::{
     store::{
         AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed,
         ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
-        InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-        RollbackOutcome, RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+        InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention,
+        Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
     },
 };
 use tokio::sync::{Semaphore, broadcast};
@@ -156,6 +156,10 @@ macro_rules! store {
             $(async fn $name(&self, $($arg: $type),*) -> Result<$outcome, StoreError> {
                 self.around(Op::$op, self.inner.$name($($arg),*)).await
             })*
+
+            fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+                self.inner.placement(session_id)
+            }
 
             fn signals(&self) -> Signals {
                 if self.is_muted { self.silence.subscribe() } else { self.inner.signals() }

@@ -13,8 +13,8 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord,
-    Signals, Store, StoreError, Suspend, Suspended,
+    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
+    RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
 use crate::{error::Error, number::float, template::Template};
@@ -210,6 +210,10 @@ impl Store for Watched {
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError> {
         count(&self.writes);
         self.inner.prune(retention, limit).await
+    }
+
+    fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+        self.inner.placement(session_id)
     }
 
     fn signals(&self) -> Signals {

@@ -7,8 +7,8 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CacheableStore, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest,
     Claimed, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
-    InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, PayloadCache, Pruned, Record, Recorded, Renewed, Retention,
-    Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, PayloadCache, Placement, Pruned, Record, Recorded, Renewed,
+    Retention, Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
 use crate::{CacheConfig, CacheCounts, guard::Guard};
@@ -135,6 +135,10 @@ impl<S: CacheableStore, C: PayloadCache> Store for CachedStore<S, C> {
 
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError> {
         self.inner.prune(retention, limit).await
+    }
+
+    fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+        self.inner.placement(session_id)
     }
 
     fn signals(&self) -> Signals {

@@ -8,7 +8,7 @@ use kortyx_protocol::{CheckpointId, Failure, FailureCode, RequestId, RunId, Sess
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, Drive,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
-    Lease, NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Refusal, Renewed, Retention, Rollback,
+    Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Refusal, Renewed, Retention, Rollback,
     RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
@@ -268,6 +268,10 @@ impl<S: Store + ?Sized> Store for CodecStore<S> {
 
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError> {
         self.inner.prune(retention, limit).await
+    }
+
+    fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+        self.inner.placement(session_id)
     }
 
     fn signals(&self) -> Signals {

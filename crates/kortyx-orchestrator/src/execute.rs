@@ -85,7 +85,7 @@ impl Inner {
         options: ExecuteOptions,
     ) -> Result<crate::driver::Stand, OrchestratorError> {
         self.check_running()?;
-        let run = Self::new_run(options.session_id)?;
+        let run = self.new_run(options.session_id)?;
         let run_id = run.run_id.clone();
         let job = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
         self.settled(self.drive(job).await, &run_id).await
@@ -106,9 +106,10 @@ impl Inner {
     }
 
     /// Fresh ids.
-    pub(crate) fn new_run(session_id: Option<SessionId>) -> Result<RunInfo, OrchestratorError> {
+    pub(crate) fn new_run(&self, session_id: Option<SessionId>) -> Result<RunInfo, OrchestratorError> {
         let [run, session]: [[u8; 16]; 2] = halves(random().map_err(|_| OrchestratorError::Random)?);
         let session_id = session_id.unwrap_or_else(|| SessionId::from_random(session));
+        let run = self.store.placement(&session_id).map_or(run, |placement| placement.mark(run));
         Ok(RunInfo { run_id: RunId::from_random(run), session_id })
     }
 

@@ -9,6 +9,7 @@ pub mod conformance;
 mod error;
 mod extension;
 mod interrupt;
+mod placement;
 mod port;
 mod run;
 mod session;
@@ -24,6 +25,7 @@ pub use interrupt::{
     AnswerRecord, AskKey, InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, NewInterrupt, Receipt,
     Reissue, Scalar, Scope,
 };
+pub use placement::Placement;
 pub use port::Store;
 pub use run::{Claimed, Driver, Lease, NewRun, RunRecord, RunRef, RunStatus, TerminalStatus, WorkflowPin};
 pub use session::{CheckpointRecord, Fork, ForkOutcome, NewCheckpoint, Rollback, RollbackOutcome};

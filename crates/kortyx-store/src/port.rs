@@ -8,8 +8,8 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use crate::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord,
-    Signals, StoreError, Suspend, Suspended,
+    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
+    RunRecord, Signals, StoreError, Suspend, Suspended,
 };
 
 /// A place where runs, questions and checkpoints live.
@@ -145,6 +145,14 @@ pub trait Store: Send + Sync + 'static {
     /// Atomically, in small batches: removes at most `limit` things that retention allows to go. Never an open question,
     /// a run that is not terminal, or a session's head while the session lives.
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError>;
+
+    /// Where a session lives, for the ids of runs, questions and checkpoints that are made for it. A store finds an id that is
+    /// [marked](Placement::mark) with it by the id alone; any other id it takes as well, and looks it up. The same for the same
+    /// session at all times, without I/O. `None`, as by default: ids need no mark here.
+    fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+        let _ = session_id;
+        None
+    }
 
     /// Hints that something changed, from this process and, where the store can, from others. Any may be lost.
     fn signals(&self) -> Signals;

@@ -13,8 +13,8 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, NewRun, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
-    RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    NewCheckpoint, NewRun, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    RollbackOutcome, RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 
 use crate::{
@@ -254,6 +254,10 @@ impl Store for Switched {
         let pruned = self.watched("prune", self.store.prune(retention, limit)).await?;
         self.point_if("prune", pruned.runs + pruned.checkpoints + pruned.sessions > 0).await?;
         Ok(pruned)
+    }
+
+    fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+        self.store.placement(session_id)
     }
 
     fn signals(&self) -> Signals {

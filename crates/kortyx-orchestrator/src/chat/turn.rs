@@ -90,7 +90,7 @@ impl Turn {
         let content = messages.pop().map(|message| message.content).unwrap_or_default();
         let input =
             RawJson::of(&ChatInput { input: content }).map_err(|error| present::not_json("the message", &error))?;
-        let run = Inner::new_run(Some(session_id))?;
+        let run = self.agent.new_run(Some(session_id))?;
         let run_id = run.run_id.clone();
         let mut start = Start::new(run, definition, input);
         start.history = messages;

@@ -18,7 +18,7 @@ use super::{
     keep::keep,
     outcome,
     outcome::End,
-    pin, publish,
+    pin,
     stop::{After, stopped},
 };
 use crate::{error::of_storage, telemetry::Fact};
@@ -91,7 +91,7 @@ impl Drive {
     async fn suspend(&mut self, suspension: Suspension) -> Next {
         let live = self.live.clone();
         self.bind(&suspension.workflow);
-        let (publish, asked) = publish::minted(&suspension.publish, live.agent.settings.question_ttl)?;
+        let (publish, asked) = live.minted(&suspension.publish)?;
         let request = Suspend {
             run: live.run_ref(),
             workflow: self.pin.clone(),

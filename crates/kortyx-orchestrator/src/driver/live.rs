@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use kortyx_protocol::{RunId, StreamChunk};
-use kortyx_runtime::{Batch, ChunkSink, Io, IoFuture, RecordError, RecordReply, Recorder, RunInfo};
+use kortyx_runtime::{Batch, ChunkSink, Io, IoFuture, OpenQuestion, RecordError, RecordReply, Recorder, RunInfo};
 use kortyx_store::{
     AskKey, CancelTarget, Claimed, Driver, Lease, NewRun, OpenRun, Record, RunRef, Scope, StoreError, StoreErrorKind,
 };
@@ -111,6 +111,12 @@ impl Live {
         }
     }
 
+    /// Fresh ids for questions of the run, which say where its session lives.
+    pub(super) fn minted(&self, questions: &[OpenQuestion]) -> Result<publish::Minted, StoreError> {
+        let placement = self.agent.store.placement(&self.run.session_id);
+        publish::minted(questions, self.agent.settings.question_ttl, placement)
+    }
+
     /// Asks the driver to look at storage.
     pub(crate) fn attend(&self) {
         self.attention.notify_one();
@@ -191,7 +197,7 @@ impl Live {
 
     async fn record(&self, batch: Batch) -> Result<RecordReply, RecordError> {
         let Some(lease) = self.lease() else { return Err(not_open()) };
-        let (publish, _) = publish::minted(&batch.publish, self.agent.settings.question_ttl).map_err(refused)?;
+        let (publish, _) = self.minted(&batch.publish).map_err(refused)?;
         let is_publishing = !publish.is_empty();
         let recorded = self.agent.store.record(Record {
             lease,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kortyx_contracts::Question;
 use kortyx_protocol::{JsonError, RequestId, ResumeResponse, ResumeToken, json};
 use kortyx_runtime::{DeliveredAnswer, OpenQuestion, workflow::DefinitionPin};
-use kortyx_store::{AnswerRecord, AskKey, NewInterrupt, StoreError, StoreErrorKind, WorkflowPin};
+use kortyx_store::{AnswerRecord, AskKey, NewInterrupt, Placement, StoreError, StoreErrorKind, WorkflowPin};
 
 use crate::host::random;
 
@@ -15,18 +15,27 @@ const OPERATION: &str = "publish";
 /// Questions with fresh ids and secrets: as storage takes them, and as they are.
 pub(super) type Minted = (Vec<NewInterrupt>, Vec<(RequestId, Question)>);
 
-pub(super) fn minted(questions: &[OpenQuestion], ttl: Duration) -> Result<Minted, StoreError> {
+/// Mints for questions of a session that lives at this place, if its store says so.
+pub(super) fn minted(
+    questions: &[OpenQuestion],
+    ttl: Duration,
+    placement: Option<Placement>,
+) -> Result<Minted, StoreError> {
     let mut minted = (Vec::with_capacity(questions.len()), Vec::with_capacity(questions.len()));
     for open in questions {
-        let (new, question) = mint(open, ttl)?;
+        let (new, question) = mint(open, ttl, placement)?;
         minted.1.push((new.request_id.clone(), question));
         minted.0.push(new);
     }
     Ok(minted)
 }
 
-fn mint(open: &OpenQuestion, ttl: Duration) -> Result<(NewInterrupt, Question), StoreError> {
-    let (request_id, token) = minted_request()
+fn mint(
+    open: &OpenQuestion,
+    ttl: Duration,
+    placement: Option<Placement>,
+) -> Result<(NewInterrupt, Question), StoreError> {
+    let (request_id, token) = minted_request(placement)
         .map_err(|error| StoreError::new(StoreErrorKind::Backend, OPERATION, "no random bytes").with_source(error))?;
     let question = open.question.clone().with_id(open.id());
     let default = question.default_response().map(json::canonical).transpose().map_err(|error| malformed(&error))?;
@@ -46,12 +55,13 @@ fn mint(open: &OpenQuestion, ttl: Duration) -> Result<(NewInterrupt, Question), 
 }
 
 /// A fresh id with its secret.
-fn minted_request() -> Result<(RequestId, ResumeToken), getrandom::Error> {
+fn minted_request(placement: Option<Placement>) -> Result<(RequestId, ResumeToken), getrandom::Error> {
     let bytes: [u8; 48] = random()?;
     let (mut request, mut secret) = ([0; 16], [0; 32]);
     let (first, second) = bytes.split_at(request.len());
     request.copy_from_slice(first);
     secret.copy_from_slice(second);
+    let request = placement.map_or(request, |placement| placement.mark(request));
     Ok((RequestId::from_random(request), ResumeToken::mint(request, secret)))
 }
 

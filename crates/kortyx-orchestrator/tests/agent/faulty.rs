@@ -11,8 +11,8 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord,
-    Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
+    RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 
 /// Fails the next calls of the named operations, before they do anything.
@@ -53,6 +53,10 @@ macro_rules! delegate {
                 self.reach(stringify!($name))?;
                 self.inner.$name($($argument),*).await
             })*
+
+            fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+                self.inner.placement(session_id)
+            }
 
             fn signals(&self) -> Signals {
                 self.inner.signals()
