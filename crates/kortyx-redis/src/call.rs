@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use futures_util::future::join_all;
 use kortyx_store::{StoreError, StoreErrorKind};
 
 use crate::{
     encode::{Request, millis},
     locate::NewId,
+    names::is_digest,
     pack::Packer,
-    reply::{Damage, Parts, Reading, Reply},
+    reply::{Parts, Reading, Reply},
     script::{DUE, Script},
     store::RedisStore,
 };
@@ -29,7 +29,7 @@ impl RedisStore {
         request: Request,
     ) -> Result<Reply, StoreError> {
         let op = self.next_op();
-        self.call(operation, script, digest, &op, request).await
+        self.call(operation, script, (digest, &[]), &op, request).await
     }
 
     /// A transition of a session's own: takes the ids that it brings first, and remembers them after.
@@ -42,7 +42,8 @@ impl RedisStore {
         request: Request,
     ) -> Result<Reply, StoreError> {
         self.take_ids(operation, digest, ids).await?;
-        let reply = self.transition(operation, script, digest, request).await?;
+        let op = self.next_op();
+        let reply = self.call(operation, script, (digest, ids), &op, request).await?;
         for new in ids {
             self.memory.put(new.kind, &new.id, new.place(digest));
         }
@@ -57,14 +58,14 @@ impl RedisStore {
         digest: &str,
         request: Request,
     ) -> Result<Reply, StoreError> {
-        self.call(operation, script, digest, "", request).await
+        self.call(operation, script, (digest, &[]), "", request).await
     }
 
     async fn call(
         &self,
         operation: &'static str,
         script: &Script,
-        digest: &str,
+        (digest, ids): (&str, &[NewId]),
         op: &str,
         mut request: Request,
     ) -> Result<Reply, StoreError> {
@@ -76,9 +77,16 @@ impl RedisStore {
         args.extend([settings.take(), request.head()]);
         args.append(&mut request.payloads);
         let key = self.names.session(digest);
-        let reply = self.client(operation)?.script(operation, script, &key, args).await?;
+        let mut reply = self.client(operation)?.script(operation, script, &key, args.clone()).await?;
+        if is_elsewhere(&reply) {
+            // An id says this slot and yet belongs to a session of another, or once did: where that is, it is decided.
+            self.take_each(operation, digest, ids).await?;
+            reply = self.client(operation)?.script(operation, script, &key, args).await?;
+        }
         let (said, hints) = done(operation, reply)?;
-        self.apply(operation, hints).await;
+        if !hints.is_empty() {
+            self.hints.leave(operation, hints).await;
+        }
         Ok(said)
     }
 
@@ -112,25 +120,13 @@ impl RedisStore {
         limit: usize,
         from_highest: &str,
     ) -> Result<Vec<String>, StoreError> {
+        self.hints.settled().await;
         let offset = self.config.clock_offset.load(Ordering::Relaxed);
         let args = [offset.to_string(), bound.to_string(), limit.to_string(), from_highest.to_owned()];
         let args = args.into_iter().map(Bytes::from).collect();
         let reply = self.client(operation)?.script(operation, &DUE, index, args).await?;
         let members = || reply.list()?.into_iter().map(Reply::text).collect::<Reading<_>>();
         members().map_err(|damage| damage.during(operation))
-    }
-
-    /// Tells keys of other slots what a transition did. What fails here is found again by repair.
-    async fn apply(&self, operation: &'static str, hints: Vec<Reply>) {
-        let Ok(client) = self.client(operation) else { return };
-        if hints.is_empty() {
-            return;
-        }
-        let commands = hints.into_iter().filter_map(|hint| command_of(hint).ok());
-        let sent = commands.map(|(command, args)| client.command(operation, command, args));
-        for error in join_all(sent).await.into_iter().filter_map(Result::err) {
-            tracing::warn!(operation, %error, "an index was not told of a change; repair will");
-        }
     }
 }
 
@@ -150,6 +146,12 @@ fn said(reply: Reply) -> Reading<Said> {
     Ok(Said::Refused(parts.text()?, parts.text()?))
 }
 
+/// Whether a script changed nothing because an id may be taken in a slot that it cannot look into.
+fn is_elsewhere(reply: &Reply) -> bool {
+    matches!(reply, Reply::List(parts) if matches!(parts.as_slice(), [refused, kind, ..]
+        if *refused == Reply::Bytes("refused".into()) && *kind == Reply::Bytes("elsewhere".into())))
+}
+
 /// What a script said and what it leaves to do; its refusal is an error.
 fn done(operation: &'static str, reply: Reply) -> Result<(Reply, Vec<Reply>), StoreError> {
     let (kind, message) = match said(reply).map_err(|damage| damage.during(operation))? {
@@ -158,28 +160,11 @@ fn done(operation: &'static str, reply: Reply) -> Result<(Reply, Vec<Reply>), St
     };
     let kind = match kind.as_str() {
         "lease" => StoreErrorKind::LeaseLost,
-        "exists" => StoreErrorKind::AlreadyExists,
+        "exists" | "elsewhere" => StoreErrorKind::AlreadyExists,
         "invalid" => StoreErrorKind::InvalidRequest,
         _ => StoreErrorKind::Corrupt,
     };
     Err(StoreError::new(kind, operation, message))
-}
-
-/// The command for a hint: what to do, the key, a score or time, a member or value.
-fn command_of(hint: Reply) -> Reading<(&'static str, Vec<Bytes>)> {
-    let mut parts = Parts::of(hint)?;
-    let what = parts.text()?;
-    let (key, score, member) = (parts.next()?.bytes()?, parts.next()?.bytes()?, parts.next()?.bytes()?);
-    Ok(match what.as_str() {
-        "+" => ("ZADD", vec![key, score, member]),
-        ">" => ("ZADD", vec![key, Bytes::from_static(b"GT"), score, member]),
-        "-" => ("ZREM", vec![key, member]),
-        "ttl" => ("PEXPIRE", vec![key, score]),
-        "del" => ("DEL", vec![key]),
-        "set" if score == "0" => ("SET", vec![key, member]),
-        "set" => ("SET", vec![key, member, Bytes::from_static(b"PX"), score]),
-        other => return Err(Damage::new(format!("an unknown hint `{other}`"))),
-    })
 }
 
 /// What stands between a question's id and its run's: neither holds it.
@@ -205,9 +190,8 @@ impl Entry {
 
     fn at(member: String, place: usize) -> Option<Self> {
         let (digest, rest) = member.get(place..)?.split_once('.')?;
-        let is_digest = digest.len() == 32 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (digest, rest) = (digest.to_owned(), rest.to_owned());
-        is_digest.then_some(Self { digest, rest, member })
+        is_digest(&digest).then_some(Self { digest, rest, member })
     }
 
     /// A question's id and its run's, in `id`, [`BETWEEN`], `run`.

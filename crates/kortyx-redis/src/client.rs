@@ -121,6 +121,13 @@ impl Client {
         self.run(operation, command, route, args.into_iter().map(Value::Bytes).collect()).await
     }
 
+    /// Runs a command whose first argument is its key, beside the calls that are under way.
+    pub(crate) async fn aside(&self, command: &'static str, args: Vec<Bytes>) -> Result<Reply, StoreError> {
+        let route = Route::to(args.first().map_or(&[], |key| key.as_ref()));
+        let sent = self.persist(command, route, args.into_iter().map(Value::Bytes).collect()).await;
+        sent.map_err(|error| failure(&self.config, "tell an index", &error))
+    }
+
     /// Runs a command on one server.
     pub(crate) async fn on_node(
         &self,

@@ -9,6 +9,7 @@ mod client;
 mod config;
 mod drive;
 mod encode;
+mod hints;
 mod list;
 mod locate;
 mod names;

@@ -76,6 +76,7 @@ impl RedisStore {
         mut after: String,
         limit: usize,
     ) -> Result<InterruptPage, StoreError> {
+        self.hints.settled().await;
         let index = self.smallest(&query).await?;
         let (mut page, mut scanned, mut last) = (InterruptPage::default(), 0, String::new());
         loop {

@@ -10,7 +10,11 @@ use futures_util::future::try_join_all;
 use kortyx_protocol::{CheckpointId, RequestId, RunId};
 use kortyx_store::{StoreError, StoreErrorKind};
 
-use crate::{names::Kind, reply::Reply, store::RedisStore};
+use crate::{
+    names::{Kind, part_of_digest, part_of_id},
+    reply::Reply,
+    store::RedisStore,
+};
 
 /// Where an id belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Reads a locator.
-    fn of(locator: &str) -> Option<Self> {
+    pub(crate) fn of(locator: &str) -> Option<Self> {
         let (digest, run) = locator.split_at_checked(32)?;
         Some(Self { digest: digest.to_owned(), run: run.to_owned() })
     }
@@ -91,6 +95,11 @@ impl Memory {
 }
 
 impl RedisStore {
+    /// Where this id belongs, as far as this process remembers.
+    pub(crate) fn remembered(&self, kind: Kind, id: &str) -> Option<Place> {
+        self.memory.get(kind, id).as_deref().and_then(Place::of)
+    }
+
     /// Where this id belongs, as far as locators say.
     pub(crate) async fn find(
         &self,
@@ -98,7 +107,7 @@ impl RedisStore {
         kind: Kind,
         id: &str,
     ) -> Result<Option<Place>, StoreError> {
-        match self.memory.get(kind, id).as_deref().and_then(Place::of) {
+        match self.remembered(kind, id) {
             Some(place) => Ok(Some(place)),
             None => self.look_up(operation, kind, id).await,
         }
@@ -124,17 +133,33 @@ impl RedisStore {
         Ok(place)
     }
 
-    /// Takes new ids for a session before a transition brings them; on a single server the transition does.
+    /// Takes new ids for a session before a transition brings them, but for those that say the session's own slot: these the
+    /// transition takes itself, and all of them where there are no slots.
     pub(crate) async fn take_ids(
         &self,
         operation: &'static str,
         digest: &str,
         ids: &[NewId],
     ) -> Result<(), StoreError> {
-        if self.config.by_slot {
-            try_join_all(ids.iter().map(|new| self.take_id(operation, digest, new))).await?;
+        if !self.config.by_slot {
+            return Ok(());
         }
-        Ok(())
+        self.take_each(operation, digest, ids.iter().filter(|new| part_of_id(&new.id) != part_of_digest(digest))).await
+    }
+
+    /// Takes each of these ids.
+    pub(crate) async fn take_each(
+        &self,
+        operation: &'static str,
+        digest: &str,
+        ids: impl IntoIterator<Item = &NewId>,
+    ) -> Result<(), StoreError> {
+        let taken: Vec<_> = ids.into_iter().map(|new| self.take_id(operation, digest, new)).collect();
+        if !taken.is_empty() {
+            // A locator that is still to be removed must not take the new one with it.
+            self.hints.settled().await;
+        }
+        try_join_all(taken).await.map(drop)
     }
 
     async fn take_id(&self, operation: &'static str, digest: &str, new: &NewId) -> Result<(), StoreError> {

@@ -1,8 +1,12 @@
 //! The names of keys, and the digests that they are made of.
 
+use std::borrow::Cow;
+
 use kortyx_protocol::{ResumeToken, SessionId};
-use kortyx_store::{Scalar, WorkflowPin};
+use kortyx_store::{Placement, Scalar, WorkflowPin};
 use sha2::{Digest as _, Sha256};
+
+use crate::client::sha1;
 
 /// Which ids a locator is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,26 +53,29 @@ impl Names {
 
     /// The hash of the session with this digest; its tag is that of every key of the session.
     pub(crate) fn session(&self, digest: &str) -> String {
-        format!("{{{}:s:{digest}}}:s", self.prefix)
+        format!("{}:{{{}}}:{digest}:s", self.prefix, part_of_digest(digest))
     }
 
     /// What [`session`](Self::session) and runs are named by, for any digest.
     pub(crate) fn any_repairable(&self) -> String {
-        format!("{{{}:s:*}}:[rs]*", self.prefix)
+        format!("{}:{{*}}:{}:[rs]*", self.prefix, "?".repeat(DIGEST))
     }
 
     /// The digest in a session's key or a run's, and the run's id.
     pub(crate) fn repairable<'k>(&self, key: &'k str) -> Option<(&'k str, Option<&'k str>)> {
-        let rest = key.strip_prefix('{')?.strip_prefix(self.prefix.as_str())?.strip_prefix(":s:")?;
-        let (digest, rest) = rest.split_once("}:")?;
+        let rest = key.strip_prefix(self.prefix.as_str())?.strip_prefix(":{")?;
+        let (part, rest) = rest.split_once("}:")?;
+        let (digest, rest) =
+            rest.split_once(':').filter(|(digest, _)| is_digest(digest) && digest.starts_with(part))?;
         match rest {
             "s" => Some((digest, None)),
             _ => Some((digest, Some(rest.strip_prefix("r:")?))),
         }
     }
 
+    /// Where an id's place is said: in a slot that the id tells.
     pub(crate) fn locator(&self, kind: Kind, id: &str) -> String {
-        format!("{}:l:{}:{id}", self.prefix, kind.letter())
+        format!("{}:{{{}}}:l:{}:{id}", self.prefix, part_of_id(id), kind.letter())
     }
 
     pub(crate) fn index(&self, name: &str) -> String {
@@ -82,6 +89,34 @@ impl Names {
     pub(crate) fn schema(&self) -> String {
         format!("{}:schema", self.prefix)
     }
+}
+
+/// How many hex digits a session's digest has.
+pub(crate) const DIGEST: usize = 32;
+/// How many hex digits a part has: the hash tag of all keys in it.
+const PART: usize = 3;
+
+pub(crate) fn is_digest(text: &str) -> bool {
+    text.len() == DIGEST && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// The part that a session lives in, as a hash tag.
+pub(crate) fn part_of_digest(digest: &str) -> &str {
+    digest.get(..PART).unwrap_or(digest)
+}
+
+/// The part that an id says: its last digits, or else those of its hash.
+pub(crate) fn part_of_id(id: &str) -> Cow<'_, str> {
+    let digits = id.get(id.len().saturating_sub(PART)..).filter(|digits| digits.len() == PART);
+    match digits.filter(|digits| digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))) {
+        Some(digits) => digits.into(),
+        None => sha1(id).get(..PART).unwrap_or_default().to_owned().into(),
+    }
+}
+
+/// The same for ids that are to say where this session lives.
+pub(crate) fn placement(session_id: &SessionId) -> Option<Placement> {
+    u16::from_str_radix(part_of_digest(&session_digest(session_id)), 16).ok().and_then(Placement::new)
 }
 
 /// 16 bytes that stand for these texts, in their order.
@@ -147,6 +182,8 @@ pub(crate) fn decode_scalar(text: &str) -> Option<Scalar> {
 
 #[cfg(test)]
 mod tests {
+    use kortyx_protocol::RunId;
+
     use super::*;
 
     #[test]
@@ -171,9 +208,35 @@ mod tests {
     #[test]
     fn the_key_of_a_session_says_its_digest() {
         let names = Names::new("app".to_owned());
-        assert_eq!(names.session("0af"), "{app:s:0af}:s");
-        assert_eq!(names.repairable("{app:s:0af}:s"), Some(("0af", None)));
-        assert_eq!(names.repairable("{app:s:0af}:r:a}:s"), Some(("0af", Some("a}:s"))));
-        assert_eq!((names.repairable("{other:s:0af}:s"), names.repairable("{app:s:0af}:o")), (None, None));
+        let digest = "0af3".repeat(8);
+        assert_eq!(names.session(&digest), format!("app:{{0af}}:{digest}:s"));
+        assert_eq!(names.repairable(&names.session(&digest)), Some((digest.as_str(), None)));
+        let run = format!("app:{{0af}}:{digest}:r:a}}:s");
+        assert_eq!(names.repairable(&run), Some((digest.as_str(), Some("a}:s"))));
+        let others =
+            [format!("other:{{0af}}:{digest}:s"), format!("app:{{0af}}:{digest}:o"), "app:{0af}:l:r:s".to_owned()];
+        assert!(others.iter().all(|key| names.repairable(key).is_none()));
+    }
+
+    #[test]
+    fn an_id_that_a_session_placed_has_its_locator_in_the_slot_of_the_session() {
+        let names = Names::new("app".to_owned());
+        for number in 0..100_u8 {
+            let session_id = SessionId::new(format!("session-{number}")).unwrap();
+            let id = RunId::from_random(placement(&session_id).unwrap().mark([number; 16]));
+            let tag = |key: &str| key.split(['{', '}']).nth(1).map(str::to_owned);
+            let home = tag(&names.session(&session_digest(&session_id)));
+            assert_eq!(tag(&names.locator(Kind::Run, id.as_str())), home, "{id}");
+        }
+    }
+
+    #[test]
+    fn any_id_says_a_part_and_always_the_same() {
+        assert_eq!(part_of_id("run-00f"), "00f");
+        for id in ["run-17", "F0A", "7", "é", "run-00F", "☃☃☃"] {
+            let part = part_of_id(id).into_owned();
+            assert!(part.len() == PART && part.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}: {part}");
+            assert_eq!(part, sha1(id)[..3], "{id}");
+        }
     }
 }

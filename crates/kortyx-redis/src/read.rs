@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
 use kortyx_store::{CheckpointRecord, InterruptRecord, RunRecord, StoreError};
 
@@ -55,26 +56,38 @@ impl RedisStore {
 
     pub(crate) async fn read_question(&self, id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {
         const OPERATION: &str = "interrupt";
-        let Some(place) = self.find(OPERATION, Kind::Question, id.as_str()).await? else { return Ok(None) };
-        let found = self.question_at(OPERATION, &place, id).await?;
-        if found.is_some() {
-            return Ok(found);
+        // What this process remembers of its place may be old.
+        let remembered = self.remembered(Kind::Question, id.as_str());
+        if let Some(place) = &remembered
+            && let (Some(found), _) = self.question_at(OPERATION, Some(place), id).await?
+        {
+            return Ok(Some(found));
         }
-        match self.look_up(OPERATION, Kind::Question, id.as_str()).await?.filter(|other| *other != place) {
-            Some(other) => self.question_at(OPERATION, &other, id).await,
-            None => Ok(None),
+        let (found, place) = self.question_at(OPERATION, None, id).await?;
+        match &place {
+            Some(locator) => self.memory.put(Kind::Question, id.as_str(), locator.as_str()),
+            None => self.memory.forget(Kind::Question, id.as_str()),
+        }
+        match place.as_deref().and_then(Place::of).filter(|place| found.is_none() && remembered.as_ref() != Some(place))
+        {
+            Some(place) => Ok(self.question_at(OPERATION, Some(&place), id).await?.0),
+            None => Ok(found),
         }
     }
 
+    /// Reads a question at its place, or where its locator says and if that is the same slot; gives what the locator says.
     async fn question_at(
         &self,
         operation: &'static str,
-        place: &Place,
+        place: Option<&Place>,
         id: &RequestId,
-    ) -> Result<Option<InterruptRecord>, StoreError> {
+    ) -> Result<(Option<InterruptRecord>, Option<String>), StoreError> {
         let offset = self.config.clock_offset.load(Ordering::Relaxed).to_string();
-        let args = vec![offset.into(), id.as_str().to_owned().into(), place.run.clone().into()];
-        let key = self.names.session(&place.digest);
+        let key = place
+            .map_or_else(|| self.names.locator(Kind::Question, id.as_str()), |place| self.names.session(&place.digest));
+        let run = place.map_or("", |place| place.run.as_str());
+        let is_single = u8::from(!self.config.by_slot).to_string();
+        let args = [offset, id.as_str().to_owned(), run.to_owned(), is_single].map(Bytes::from).to_vec();
         let said = self.client(operation)?.script(operation, &script::QUESTION, &key, args).await?;
         row::one_question(said, id.as_str()).map_err(|damage| damage.during(operation))
     }

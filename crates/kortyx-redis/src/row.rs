@@ -229,9 +229,19 @@ pub(crate) fn questions(replies: Vec<Reply>) -> Reading<Vec<InterruptRecord>> {
     replies.into_iter().map(question).collect()
 }
 
-/// A question as `question.lua` gives it, if it is there: the run's parts among which it is, and the time.
-pub(crate) fn one_question(reply: Reply, id: &str) -> Reading<Option<InterruptRecord>> {
-    let mut parts = Parts::of(reply)?;
+/// A question as `question.lua` gives it, if it is there: the run's parts among which it is, and the time; and what its locator
+/// says, if that was read.
+pub(crate) fn one_question(reply: Reply, id: &str) -> Reading<(Option<InterruptRecord>, Option<String>)> {
+    let mut values = reply.list()?;
+    let place = match values.get(7).cloned() {
+        None | Some(Reply::Nil) => None,
+        Some(place) => Some(place.text()?),
+    };
+    values.truncate(7);
+    Ok((question_of(Parts::of(Reply::List(values))?, id)?, place))
+}
+
+fn question_of(mut parts: Parts, id: &str) -> Reading<Option<InterruptRecord>> {
     let Some(head) = find_bytes(parts.next()?)? else { return Ok(None) };
     versioned(head)?;
     let (fixed, live) = (parts.next()?, find_bytes(parts.next()?)?);

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,16 +14,17 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord,
-    Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
+    RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 use tokio::sync::broadcast;
 
 use crate::{
     client::Client,
     config::RedisConfig,
+    hints::Hints,
     locate::Memory,
-    names::{Names, hex},
+    names::{Names, hex, placement},
     repair::Progress,
     reply::Reply,
 };
@@ -49,7 +50,8 @@ const SIGNALS: usize = 256;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RedisStore {
-    client: Client,
+    client: Arc<Client>,
+    pub(crate) hints: Hints,
     is_closed: AtomicBool,
     signals: broadcast::Sender<Signal>,
     pub(crate) config: RedisConfig,
@@ -66,12 +68,13 @@ impl RedisStore {
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let names = Names::new(config.prefix.clone());
         let signals = broadcast::Sender::new(SIGNALS);
-        let client = Client::connect(&config, names.signals(), signals.clone()).await?;
+        let client = Arc::new(Client::connect(&config, names.signals(), signals.clone()).await?);
         let mut origin = [0; 12];
         getrandom::fill(&mut origin).map_err(|error| {
             StoreError::new(StoreErrorKind::Backend, "connect", "the system gave no random bytes").with_source(error)
         })?;
         Ok(Self {
+            hints: Hints::over(client.clone(), config.patience),
             client,
             is_closed: AtomicBool::new(false),
             signals,
@@ -225,12 +228,18 @@ impl Store for RedisStore {
         self.prune_batch(retention, limit).await
     }
 
+    /// On one server every id is found as fast.
+    fn placement(&self, session_id: &SessionId) -> Option<Placement> {
+        if self.config.by_slot { placement(session_id) } else { None }
+    }
+
     fn signals(&self) -> Signals {
         self.signals.subscribe()
     }
 
     async fn close(&self) {
         if !self.is_closed.swap(true, Ordering::Relaxed) {
+            self.hints.settled().await;
             self.client.close().await;
         }
     }

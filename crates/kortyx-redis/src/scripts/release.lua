@@ -7,6 +7,6 @@ return K.once_for(run_id, function(run)
   K.check_lease(run, fence)
   run.till, run.updated = -1, K.now
   K.change(run)
-  K.signal('work')
+  K.wake()
   return {}
 end)

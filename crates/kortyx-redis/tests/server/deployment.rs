@@ -128,7 +128,7 @@ async fn what_ended_has_a_time_to_live_and_what_waits_has_none() {
     for key in server.lines(&["KEYS", "*"]) {
         let ttl: i64 = server.cli(&["TTL", &key]).trim().parse().unwrap();
         let is_index = key.starts_with("{kortyx:i:") || key == "kortyx:schema";
-        let is_memo = key.contains("}:m:");
+        let is_memo = key.contains(":m:");
         let belongs_to = |id: &str| key.contains(id);
         let ended_ids = [ended.run_id.as_str(), open[0].request_id.as_str(), open[1].request_id.as_str()];
         if is_memo {
@@ -141,8 +141,12 @@ async fn what_ended_has_a_time_to_live_and_what_waits_has_none() {
         }
     }
     assert!(seen >= 4, "the run, its locator and those of its questions: {seen}");
-    let session_of = |id: &str| server.cli(&["GET", &format!("kortyx:l:r:{id}")]).trim().to_owned();
-    let session_ttl = |id: &str| server.cli(&["TTL", &format!("{{kortyx:s:{}}}:s", session_of(id))]).trim().to_owned();
+    let session_of = |id: &str| {
+        let locator = server.lines(&["KEYS", &format!("kortyx:*:l:r:{id}")]).remove(0);
+        let digest = server.cli(&["GET", &locator]).trim().to_owned();
+        format!("kortyx:{{{}}}:{digest}:s", &digest[..3])
+    };
+    let session_ttl = |id: &str| server.cli(&["TTL", &session_of(id)]).trim().to_owned();
     assert_eq!(session_ttl(waiting.run_id.as_str()), "-1", "a session with a run that may go on stays");
     assert_ne!(session_ttl(ended.run_id.as_str()), "-1");
 }

@@ -189,7 +189,7 @@ async fn lost_indexes_and_locators_are_rebuilt_and_no_question_is_hidden_for_goo
     };
     store.append_checkpoint(&run.session_id, checkpoint.clone()).await.unwrap();
 
-    assert!(lose(&server, "kortyx:l:*") >= 6);
+    assert!(lose(&server, "kortyx:*:l:*") >= 6);
     assert!(lose(&server, "{kortyx:i:*") >= 3);
     let fresh = server.store().await;
     let by_tenant = || InterruptQuery {

@@ -1,6 +1,7 @@
 -- What every transition starts with: its settings, the time, the names of keys, and the keys of other slots.
 --
--- KEYS[1]   the session's hash, `{prefix:s:DIGEST}:s`; every key that a script makes itself has the same hash tag
+-- KEYS[1]   the session's hash, `prefix:{PART}:DIGEST:s`, whose part is the first three digits of the digest; every key that a
+--           script makes itself has the same hash tag
 -- ARGV[1]   settings, packed: prefix, 1 on one server without slots, offset of the clock (ms), keep and idle (ms), the
 --           transition's own id ('' for one that need not be told from its repeat)
 -- ARGV[2]   the request: packed where the script says so, else JSON
@@ -12,13 +13,15 @@
 --   r:RUN   hash    a run with all that belongs to it, see run.lua
 --   t  c    zset, hash    checkpoints: ids by turn, and what is in them
 --   m:OP    string  what a transition of more than one run replied, for a while
--- Keys of other slots are hints: l:KIND:ID (where an id belongs: the session's digest, of a question followed by the run) and
--- {i:NAME} (indexes).
+-- Keys beside sessions are hints: `prefix:{PART}:l:KIND:ID`, where an id belongs: the session's digest, of a question followed by
+-- the run; its part is the id's. An id that was made for the session has the session's part, so this transition writes it;
+-- what lies in other slots, like `{prefix:i:NAME}`, an index, is left to the caller.
 local K = {}
 K.prefix, K.single, K.offset, K.keep, K.idle, K.op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
 K.is_single = K.single == 1
 K.tag = string.sub(KEYS[1], 1, -3)
-K.digest = string.sub(KEYS[1], #K.prefix + 5, -4)
+K.part = string.sub(KEYS[1], 1, #K.prefix + 7)
+K.digest = string.sub(KEYS[1], -34, -3)
 -- In a slot that is moving to another server this fails, since the key is nowhere: so that no transition runs where some of
 -- its keys are gone already.
 if not K.is_single then redis.call('EXISTS', K.tag .. ':none') end
@@ -33,6 +36,8 @@ K.MEMO = 60000
 K.MANY = 4000
 -- Kept until a transition is done, so that its first command writes: on a full server that is where it ends.
 K.hints = {}
+-- Those that are of other slots.
+K.left = {}
 -- What is to be said of many keys at once when the transition is done: members that come and go in `o`, locators that are new,
 -- and those that get a time to live.
 K.opened, K.closed, K.placed, K.fading = {}, {}, {}, {}
@@ -50,8 +55,20 @@ function K.key(kind, id)
   return K.tag .. ':' .. kind
 end
 
+-- The part that an id says, with what every key of it starts with: its last three digits, or those of its hash.
+function K.part_of(id)
+  local digits = string.sub(id, -3)
+  if not string.find(digits, '^[0-9a-f][0-9a-f][0-9a-f]$') then digits = string.sub(redis.sha1hex(id), 1, 3) end
+  return K.prefix .. ':{' .. digits .. '}:'
+end
+
 function K.locator(kind, id)
-  return K.prefix .. ':l:' .. kind .. ':' .. id
+  return K.part_of(id) .. 'l:' .. kind .. ':' .. id
+end
+
+-- Whether a key is of a slot that this transition may write.
+function K.is_near(name)
+  return K.is_single or string.sub(name, 1, #K.part) == K.part
 end
 
 function K.index(name)
@@ -76,9 +93,13 @@ function K.refuse(kind, message)
   error({ refused = kind, message = message })
 end
 
--- Changes a key of another slot: on a single server when all else is written, else by the caller afterwards.
+-- Changes a key beside the session: when all else is written, or, of another slot, by the caller afterwards.
 function K.hint(what, name, score, member)
-  K.hints[#K.hints + 1] = K.is_single and { what, name, score, member } or { what, name, K.int(score), member or '' }
+  if K.is_near(name) then
+    K.hints[#K.hints + 1] = { what, name, score, member }
+  else
+    K.left[#K.left + 1] = { what, name, K.int(score), member or '' }
+  end
 end
 
 function K.take_hint(it)
@@ -100,16 +121,16 @@ function K.take_hint(it)
   end
 end
 
--- What is left to the caller: nothing on a single server, where it is done now.
+-- Does what can be done here; gives what is left to the caller.
 function K.hints_left()
-  if not K.is_single then return K.hints end
   for i = 1, #K.hints do K.take_hint(K.hints[i]) end
-  return {}
+  return K.left
 end
 
--- Whether an id that a locator names is where it says.
+-- Whether an id that a locator names is where it says, which may be another slot: then the caller finds out.
 function K.is_held(kind, id, owner)
-  local there = '{' .. K.prefix .. ':s:' .. string.sub(owner, 1, 32) .. '}:'
+  local there = K.prefix .. ':{' .. string.sub(owner, 1, 3) .. '}:' .. string.sub(owner, 1, 32) .. ':'
+  if not K.is_near(there) then K.refuse('elsewhere', K.WORD[kind] .. ' ' .. id) end
   if kind == 'c' then return redis.call('HEXISTS', there .. 'c', id) == 1 end
   if kind == 'r' then return redis.call('EXISTS', there .. 'r:' .. id) == 1 end
   return redis.call('HEXISTS', there .. 'r:' .. string.sub(owner, 33), 'q:' .. id) == 1
@@ -117,26 +138,31 @@ end
 
 K.WORD = { r = 'run', q = 'question', c = 'checkpoint' }
 
--- Refuses ids that other sessions have, given as kind, id, kind, id, …; with slots the caller did.
+-- Refuses ids that other sessions have, given as kind, id, kind, id, …; those that say another slot the caller took.
 function K.check_elsewhere(ids)
-  if not K.is_single or #ids == 0 then return end
-  local names = {}
-  for i = 1, #ids, 2 do names[#names + 1] = K.locator(ids[i], ids[i + 1]) end
+  local names, near = {}, {}
+  for i = 1, #ids, 2 do
+    local name = K.locator(ids[i], ids[i + 1])
+    if K.is_near(name) then names[#names + 1], near[#near + 1] = name, i end
+  end
   for from = 1, #names, K.MANY do
     local last = math.min(from + K.MANY - 1, #names)
     for i, owner in ipairs(redis.call('MGET', unpack(names, from, last))) do
-      local kind, id = ids[2 * (from + i) - 3], ids[2 * (from + i) - 2]
-      if owner and K.is_held(kind, id, owner) then K.refuse('exists', K.WORD[kind] .. ' ' .. id .. ' exists') end
+      local at = near[from + i - 1]
+      if owner and K.is_held(ids[at], ids[at + 1], owner) then
+        K.refuse('exists', K.WORD[ids[at]] .. ' ' .. ids[at + 1] .. ' exists')
+      end
     end
   end
 end
 
 -- Says where an id belongs.
 function K.locate(kind, id, value)
-  if K.is_single then
-    K.add(K.placed, K.locator(kind, id), value)
+  local name = K.locator(kind, id)
+  if K.is_near(name) then
+    K.add(K.placed, name, value)
   else
-    K.hint('set', K.locator(kind, id), 0, value)
+    K.hint('set', name, 0, value)
   end
 end
 
@@ -149,6 +175,11 @@ function K.settle_keys()
   if #K.opened > 0 then K.with_all('ZADD', K.key('o'), K.opened) end
   if #K.closed > 0 then K.with_all('ZREM', K.key('o'), K.closed) end
   for from = 1, #K.placed, K.MANY do redis.call('MSET', unpack(K.placed, from, math.min(from + K.MANY - 1, #K.placed))) end
+end
+
+-- Wakes workers. Where the caller tells the indexes, it also tells of this, when workers find what they are woken for.
+function K.wake()
+  if K.is_single then K.signal('work') else K.hint('!', K.prefix .. ':signals', 0, 'work') end
 end
 
 -- Wakes whoever listens. Nobody may, or this user may not publish: it is only a hint.

@@ -124,6 +124,8 @@ function K.once(transition)
   end
   K.settle_keys()
   if K.is_session_changed then K.settle_session() end
-  if memo and (has_written or #K.hints > 0) then redis.call('SET', memo, cmsgpack.pack({ said, K.is_single and {} or K.hints }), 'PX', K.MEMO) end
+  if memo and (has_written or #K.hints + #K.left > 0) then
+    redis.call('SET', memo, cmsgpack.pack({ said, K.left }), 'PX', K.MEMO)
+  end
   return { 'done', K.render(said), K.hints_left() }
 end

@@ -122,7 +122,7 @@ function K.commit(run, said)
   end
   K.add(fields, 'h', K.pack_head(run))
   if said then
-    local body = cmsgpack.pack({ said, K.is_single and {} or K.hints })
+    local body = cmsgpack.pack({ said, K.left })
     K.add(fields, 'm', struct.pack('>dI2c0I4c0', K.now, #K.op, K.op, #body, body) .. K.shortened(run.m))
   end
   K.with_all('HSET', run.key, fields)
@@ -291,7 +291,7 @@ function K.leave(run)
   if run.status == K.PARKED then K.set_reason(run, nil) end
   run.status, run.updated = K.RUNNING, K.now
   K.change(run)
-  K.signal('work')
+  K.wake()
 end
 
 -- Notes the change of a driven run and tells its driver.
