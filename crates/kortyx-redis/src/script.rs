@@ -1,4 +1,5 @@
-//! The scripts: each is what it needs of the library, with its own part behind it.
+//! The scripts: each is what it needs of the library, with its own part behind it. Those that a run passes through have its
+//! ordinary case before all that.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -16,9 +17,12 @@ impl Script {
         Self { source, sha }
     }
 
-    /// A script with as much of the library as it needs: to define a function takes its time with every call.
-    fn transition(own: &'static str) -> Self {
-        let mut source: String = LIBRARY.iter().flat_map(|part| statements(part)).collect();
+    /// A script with as much of the library as it needs: to define a function takes its time with every call, which an
+    /// ordinary case ends before.
+    fn transition(ordinary: &'static str, own: &'static str) -> Self {
+        let mut source: String = statements(RECORDS).collect();
+        source.push_str(ordinary);
+        source.extend(LIBRARY.iter().flat_map(|part| statements(part)));
         for (_, function) in needed(own) {
             source.push_str(function);
         }
@@ -26,6 +30,9 @@ impl Script {
         Self::new(source)
     }
 }
+
+/// How records are packed.
+const RECORDS: &str = include_str!("scripts/library/records.lua");
 
 /// The library: statements, and functions of its table `K`.
 const LIBRARY: [&str; 8] = [
@@ -100,9 +107,13 @@ const ROWS: [(&str, &str); 6] = [
 ];
 
 macro_rules! transitions {
-    ($($name:ident $file:literal),* $(,)?) => {
-        $(pub(crate) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::transition(include_str!(concat!("scripts/", $file))));)*
+    ($($name:ident $file:literal $($ordinary:literal)?),* $(,)?) => {
+        $(pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
+            Script::transition(
+                concat!($(include_str!(concat!("scripts/", $ordinary)))?),
+                include_str!(concat!("scripts/", $file)),
+            )
+        });)*
         #[cfg(test)]
         const TRANSITIONS: &[(&str, &LazyLock<Script>)] = &[$(($file, &$name)),*];
     };
@@ -111,12 +122,12 @@ macro_rules! transitions {
 transitions! {
     OPEN "open.lua",
     RECORD "record.lua",
-    SUSPEND "suspend.lua",
-    FINISH "finish.lua",
+    SUSPEND "suspend.lua" "ordinary/suspend.lua",
+    FINISH "finish.lua" "ordinary/finish.lua",
     PARK "park.lua",
     RENEW "renew.lua",
     RELEASE "release.lua",
-    ANSWER "answer.lua",
+    ANSWER "answer.lua" "ordinary/answer.lua",
     CLAIM "claim.lua",
     EXPIRE "expire.lua",
     CANCEL "cancel.lua",

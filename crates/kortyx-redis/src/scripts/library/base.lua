@@ -8,7 +8,8 @@
 -- ARGV[3…]  payloads, byte for byte
 --
 -- Keys of a session, all under its tag:
---   s       hash    the session itself: id, born, n (its runs), t (1: it has checkpoints), idle (since when, if it is)
+--   s       hash    the session itself: id, born, n (its runs), t (1: it has checkpoints), idle (since when, if it
+--                   is and has checkpoints)
 --   o       zset    what is open, in order: its questions by `stamp.number.ID\31RUN`, its runs by `rstamp.number.RUN`
 --   r:RUN   hash    a run with all that belongs to it, see run.lua
 --   t  c    zset, hash    checkpoints: ids by turn, and what is in them
@@ -28,8 +29,6 @@ if not K.is_single then redis.call('EXISTS', K.tag .. ':none') end
 local time = redis.call('TIME')
 K.now_us = time[1] * 1000000 + time[2] + K.offset * 1000
 K.now = math.floor(K.now_us / 1000)
-K.FOREVER = 253402300799999
-K.VERSION = 2
 -- How long a transition's reply is kept for a repeat of it (ms): more than any patience.
 K.MEMO = 60000
 -- The most arguments of a command.
@@ -43,7 +42,7 @@ K.left = {}
 K.opened, K.closed, K.placed, K.fading = {}, {}, {}, {}
 
 function K.later(millis)
-  return math.min(K.now + millis, K.FOREVER)
+  return math.min(K.now + millis, FOREVER)
 end
 
 function K.int(number)

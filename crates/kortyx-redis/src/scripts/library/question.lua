@@ -1,17 +1,14 @@
 -- Questions: a packed record of what changes and of what scripts look at; the rest is stored as it came.
 
-K.PENDING, K.ANSWERED, K.CANCELLED, K.EXPIRED, K.SUPERSEDED = 1, 2, 3, 4, 5
+K.PENDING, K.ANSWERED, K.CANCELLED, K.EXPIRED, K.SUPERSEDED = PENDING, ANSWERED, 3, 4, 5
 K.NAMES = { 'pending', 'answered', 'cancelled', 'expired', 'superseded' }
--- version, status, may be cancelled, after the response, has a default, by default; number and time of the answer, made,
--- deadline; stamp and number; digest of the token; id, token, ask, actor (behind `=`).
-K.RECORD = '>BBBBBBddddc32c16I2c0I2c0I4c0I4c0'
 
 -- Reads the record at a place of a text; gives the place behind it too.
 function K.read_question(text, from)
   local it, version, behind = {}, nil, nil
   version, it.status, it.opt, it.after, it.has_default, it.by_default, it.seq, it.at, it.created, it.expires, it.place,
-    it.digest, it.id, it.token, it.ask, it.actor, behind = struct.unpack(K.RECORD, text, from)
-  if version ~= K.VERSION then K.refuse('corrupt', 'a question has format ' .. version .. ', this code knows ' .. K.VERSION) end
+    it.digest, it.id, it.token, it.ask, it.actor, behind = struct.unpack(RECORD, text, from)
+  if version ~= VERSION then K.refuse('corrupt', 'a question has format ' .. version .. ', this code knows ' .. VERSION) end
   it.packed = string.sub(text, from, behind - 1)
   return it, behind
 end
@@ -22,7 +19,7 @@ end
 
 function K.pack_question(it)
   if not it.packed then
-    it.packed = struct.pack(K.RECORD, K.VERSION, it.status, it.opt, it.after, it.has_default, it.by_default, it.seq, it.at,
+    it.packed = struct.pack(RECORD, VERSION, it.status, it.opt, it.after, it.has_default, it.by_default, it.seq, it.at,
       it.created, it.expires, it.place, it.digest, #it.id, it.id, #it.token, it.token, #it.ask, it.ask, #it.actor, it.actor)
   end
   return it.packed

@@ -31,8 +31,8 @@ end
 -- Opens the questions in a new run that waits for them, with the snapshot that goes with them.
 function K.reopen(meta, questions, run_id, session)
   if #questions == 0 then return {} end
-  local version, pairs_of, context = struct.unpack(K.FIXED, questions[1].fixed)
-  local fixed = struct.pack(K.FIXED, version, #pairs_of, pairs_of, #context, context, #run_id, run_id, #session, session)
+  local version, pairs_of, context = struct.unpack(FIXED, questions[1].fixed)
+  local fixed = struct.pack(FIXED, version, #pairs_of, pairs_of, #context, context, #run_id, run_id, #session, session)
   local run = K.add_run(run_id, fixed, meta.definition, meta.snapshot, tonumber(meta.answers))
   for _, it in ipairs(questions) do K.publish(run, it, it.expires) end
   return K.open_questions(run)

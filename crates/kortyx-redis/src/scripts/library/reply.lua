@@ -83,6 +83,17 @@ function K.refused(said)
   return { err = tostring(said) }
 end
 
+-- What a transition said and left to do, as a run keeps it; of an ordinary case its letter and what it says of the run.
+function K.kept(text, run_id)
+  local letter = string.sub(text, 1, 1)
+  if letter == 'S' then return { { 'saved', { { '\0q', run_id, string.sub(text, 2) } } }, {} } end
+  if letter == 'D' then return { { 'done' }, {} } end
+  if letter ~= 'A' then return cmsgpack.unpack(text) end
+  local fence, till, from = struct.unpack('>dd', text, 2)
+  local claimed = { '\0k', run_id, fence, till }
+  return { { 'accepted', { { '\0p', run_id, string.sub(text, from) } }, { 'granted', claimed } }, {} }
+end
+
 -- Runs a transition of one run once: a repeat under the same id gets the first reply.
 function K.once_for(run_id, transition)
   local is_done, said = pcall(K.load_run, run_id)
@@ -90,7 +101,7 @@ function K.once_for(run_id, transition)
   local run = said
   local at = run and K.op ~= '' and string.find(run.m, K.op, 1, true)
   if at then
-    local kept = cmsgpack.unpack((struct.unpack('>I4c0', run.m, at + #K.op)))
+    local kept = K.kept((struct.unpack('>I4c0', run.m, at + #K.op)), run_id)
     return { 'done', K.render(kept[1]), kept[2] }
   end
   is_done, said = pcall(transition, run)

@@ -9,14 +9,10 @@
 --   q:ID  the rest of a question;  a:ID  its answer;  d:ID  its record once it is in `k` no more
 --   u  z  reason and outcome
 --   m     what the last transitions replied, by their ids
-K.RUNNING, K.SUSPENDED, K.PARKED, K.COMPLETED, K.CANCELLED_RUN, K.EXPIRED_RUN = 1, 2, 3, 4, 6, 7
+K.RUNNING, K.SUSPENDED, K.PARKED, K.COMPLETED, K.CANCELLED_RUN, K.EXPIRED_RUN = RUNNING, SUSPENDED, 3, 4, 6, 7
 K.STATUS = { 'running', 'suspended', 'parked', 'completed', 'failed', 'cancelled', 'expired' }
--- version, status, asked to stop; fence, end of the lease (-1: none), answers, epoch, made, changed, entries, questions that
--- are in `d:ID`; stamp and number.
-K.HEAD = '>BBBddddddddc32'
-K.FIXED = '>BI4c0I4c0I2c0I2c0'
--- How many bytes of replies are kept whatever their age, and at most.
-K.KEPT_REPLIES, K.MOST_REPLIES = 500, 4096
+-- How many bytes of replies are kept at most.
+K.MOST_REPLIES = 4096
 
 -- Runs that this transition loaded or made, by their ids.
 K.runs = {}
@@ -42,7 +38,7 @@ end
 
 function K.read_fixed(run)
   local version
-  version, run.pairs, run.context, run.id, run.session = struct.unpack(K.FIXED, run.f)
+  version, run.pairs, run.context, run.id, run.session = struct.unpack(FIXED, run.f)
 end
 
 function K.load_run(id)
@@ -56,9 +52,9 @@ function K.load_run(id)
   local run, version = { key = name, h = values[1], k = values[2] or '', f = values[3], w = values[4], m = values[5] or '',
     reason = values[6] or nil }, nil
   version = string.byte(values[1])
-  if version ~= K.VERSION then K.refuse('corrupt', 'a run has format ' .. version .. ', this code knows ' .. K.VERSION) end
+  if version ~= VERSION then K.refuse('corrupt', 'a run has format ' .. version .. ', this code knows ' .. VERSION) end
   version, run.status, run.stop, run.fence, run.till, run.answers, run.epoch, run.created, run.updated, run.entries,
-    run.moved, run.stamp = struct.unpack(K.HEAD, values[1])
+    run.moved, run.stamp = struct.unpack(HEAD, values[1])
   K.read_fixed(run)
   local live, from, count = {}, 1, 0
   while from <= #run.k do
@@ -88,14 +84,14 @@ function K.check_lease(run, fence)
 end
 
 function K.pack_head(run)
-  run.h = struct.pack(K.HEAD, K.VERSION, run.status, run.stop, run.fence, run.till, run.answers, run.epoch, run.created, run.updated,
+  run.h = struct.pack(HEAD, VERSION, run.status, run.stop, run.fence, run.till, run.answers, run.epoch, run.created, run.updated,
     run.entries, run.moved, run.stamp)
   return run.h
 end
 
 -- What was said before, newest first. Once it is long, without what is older than any repeat.
 function K.shortened(said)
-  if #said <= K.KEPT_REPLIES then return said end
+  if #said <= KEPT_REPLIES then return said end
   local behind = 1
   while behind <= #said do
     local at, op_length = struct.unpack('>dI2', said, behind)

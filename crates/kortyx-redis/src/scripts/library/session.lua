@@ -20,7 +20,7 @@ function K.make_session(id, more)
   if count then
     if more > 0 then redis.call('HSET', KEYS[1], 'n', count + more) end
   else
-    redis.call('HSET', KEYS[1], 'v', K.VERSION, 'id', id, 'born', K.int(K.now_us), 'n', more)
+    redis.call('HSET', KEYS[1], 'v', VERSION, 'id', id, 'born', K.int(K.now_us), 'n', more)
   end
 end
 
@@ -41,13 +41,17 @@ function K.settle_session()
   local is_idle, values = redis.call('EXISTS', K.key('o')) == 0, redis.call('HMGET', KEYS[1], 't', 'idle')
   local keys = values[1] and { KEYS[1], K.key('t'), K.key('c') } or { KEYS[1] }
   if is_idle then
-    redis.call('HSET', KEYS[1], 'idle', K.now)
     for _, name in ipairs(keys) do redis.call('PEXPIRE', name, K.idle) end
-    if values[1] then K.hint('>', K.index('idle'), K.now, K.session_member()) end
-  elseif values[2] then
-    redis.call('HDEL', KEYS[1], 'idle')
+    if values[1] then
+      redis.call('HSET', KEYS[1], 'idle', K.now)
+      K.hint('>', K.index('idle'), K.now, K.session_member())
+    end
+  elseif values[2] or not values[1] then
     for _, name in ipairs(keys) do redis.call('PERSIST', name) end
-    if values[1] then K.hint('-', K.index('idle'), 0, K.session_member()) end
+    if values[2] then
+      redis.call('HDEL', KEYS[1], 'idle')
+      K.hint('-', K.index('idle'), 0, K.session_member())
+    end
   end
 end
 

@@ -50,7 +50,7 @@ function K.append(id, session, meta, rest, run, open)
     questions[i] = { K.record_now(it), it.rest or redis.call('HGET', run.key, 'q:' .. it.id), run.f, false }
   end
   redis.call('ZADD', K.key('t'), turn + 1, member)
-  redis.call('HSET', K.key('c'), id, string.char(K.VERSION) .. cmsgpack.pack({ meta, rest, questions }))
+  redis.call('HSET', K.key('c'), id, string.char(VERSION) .. cmsgpack.pack({ meta, rest, questions }))
   redis.call('HSET', KEYS[1], 't', '1')
   K.is_session_changed = true
   K.hint('set', K.locator('c', id), K.idle * 2, K.digest)
@@ -73,8 +73,8 @@ end
 
 function K.read_turn(content)
   local version = string.byte(content)
-  if version ~= K.VERSION then
-    K.refuse('corrupt', 'a checkpoint has format ' .. version .. ', this code knows ' .. K.VERSION)
+  if version ~= VERSION then
+    K.refuse('corrupt', 'a checkpoint has format ' .. version .. ', this code knows ' .. VERSION)
   end
   local parts = cmsgpack.unpack(string.sub(content, 2))
   return { meta = parts[1], rest = parts[2], open = parts[3] }

@@ -1,0 +1,14 @@
+-- How records are packed, see run.lua and question.lua, and what the ordinary case of a transition needs to know of them.
+local VERSION, FOREVER = 2, 253402300799999
+-- A run's head: version, status, asked to stop; fence, end of the lease (-1: none), answers, epoch, made, changed, entries,
+-- questions that are in `d:ID`; stamp and number.
+local HEAD = '>BBBddddddddc32'
+-- What never changes of a run: version, digests of context pairs, context as JSON, the run's id, the session's id.
+local FIXED = '>BI4c0I4c0I2c0I2c0'
+-- A question: version, status, may be cancelled, after the response, has a default, by default; number and time of the answer,
+-- made, deadline; stamp and number; digest of the token; id, token, ask, actor (behind `=`).
+local RECORD = '>BBBBBBddddc32c16I2c0I2c0I4c0I4c0'
+local RUNNING, SUSPENDED = 1, 2
+local PENDING, ANSWERED = 1, 2
+-- How many bytes of replies a run keeps whatever their age.
+local KEPT_REPLIES = 500
