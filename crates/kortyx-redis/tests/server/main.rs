@@ -7,5 +7,6 @@ mod support;
 
 mod deployment;
 mod faults;
+mod ordinary;
 mod repeats;
 mod tls;
