@@ -2,7 +2,10 @@
 
 #![expect(clippy::indexing_slicing, clippy::panic, reason = "what fails in a test panics")]
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use crate::support::{Server, answering, ask, driver, finishing, granted, new_run, set_up, suspending};
 use bytes::Bytes;
@@ -28,14 +31,19 @@ impl Twins {
         Self { server, stores }
     }
 
-    /// Both hold the same keys with the same in them, but for times and kept replies.
-    fn assert_same(&self, when: &str) -> Keys {
-        let [one, two] = PREFIXES.map(|prefix| self.keys(prefix));
-        assert_eq!(one.keys().collect::<Vec<_>>(), two.keys().collect::<Vec<_>>(), "{when}");
-        for (key, value) in &one {
-            assert_eq!(Some(value), two.get(key), "{when}: {key}");
+    /// Both hold the same keys with the same in them, but for times and kept replies. The other says what lies in other slots
+    /// when it has replied.
+    async fn assert_same(&self, when: &str) -> Keys {
+        let until = Instant::now() + Duration::from_secs(5);
+        loop {
+            let [one, two] = PREFIXES.map(|prefix| self.keys(prefix));
+            if one == two {
+                return one;
+            }
+            let differing: Vec<_> = one.iter().filter(|(key, value)| two.get(*key) != Some(*value)).collect();
+            assert!(Instant::now() < until, "{when}: {differing:#?} is {two:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        one
     }
 
     fn keys(&self, prefix: &str) -> Keys {
@@ -141,7 +149,7 @@ async fn live(twins: &Twins, runs: Vec<NewRun>) -> Keys {
             assert_eq!((format!("{open:?}"), open.token.expose()), (format!("{read:?}"), read.token.expose()));
             paused.push(open);
         }
-        twins.assert_same("paused");
+        twins.assert_same("paused").await;
     }
     let mut driven = Vec::new();
     for pair in paused.chunks(2) {
@@ -151,7 +159,7 @@ async fn live(twins: &Twins, runs: Vec<NewRun>) -> Keys {
             request.answers[0].session_id = Some(question.session_id.clone());
             driven.push(granted(store.answer(request).await.unwrap()));
         }
-        twins.assert_same("answered");
+        twins.assert_same("answered").await;
     }
     let (one, two) = (&driven[0], &driven[1]);
     assert_eq!((one.lease.fence, &one.snapshot, one.run.answers), (two.lease.fence, &two.snapshot, two.run.answers));
@@ -161,7 +169,7 @@ async fn live(twins: &Twins, runs: Vec<NewRun>) -> Keys {
         for (store, claimed) in twins.stores.iter().zip(pair) {
             store.finish(finishing(claimed.clone())).await.unwrap();
         }
-        keys = twins.assert_same("ended");
+        keys = twins.assert_same("ended").await;
     }
     keys
 }
@@ -217,7 +225,7 @@ async fn a_pause_an_answer_and_an_end_are_ordinary_in_an_ordinary_run() {
     let store = server.store().await;
     let question = crate::support::paused(&store).await.unwrap();
     let kept = |letter: &str, count: usize| {
-        let key = server.lines(&["KEYS", "{kortyx:s:*}:r:*"]).remove(0);
+        let key = server.lines(&["KEYS", &format!("kortyx:{{*}}:{}:r:run-*", "?".repeat(32))]).remove(0);
         let kept = unquoted(server.lines(&["--no-raw", "HGET", &key, "m"]).remove(0).as_str());
         // The newest comes first: time, length and text of its id, length and text of what was said.
         let id = kept.chars().nth(9).map_or(0, |length| length as usize);

@@ -54,15 +54,8 @@ function K.key(kind, id)
   return K.tag .. ':' .. kind
 end
 
--- The part that an id says, with what every key of it starts with: its last three digits, or those of its hash.
-function K.part_of(id)
-  local digits = string.sub(id, -3)
-  if not string.find(digits, '^[0-9a-f][0-9a-f][0-9a-f]$') then digits = string.sub(redis.sha1hex(id), 1, 3) end
-  return K.prefix .. ':{' .. digits .. '}:'
-end
-
 function K.locator(kind, id)
-  return K.part_of(id) .. 'l:' .. kind .. ':' .. id
+  return locator(K.prefix, kind, id)
 end
 
 -- Whether a key is of a slot that this transition may write.

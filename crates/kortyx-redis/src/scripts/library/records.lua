@@ -1,4 +1,5 @@
--- How records are packed, see run.lua and question.lua, and what the ordinary case of a transition needs to know of them.
+-- How records are packed, see run.lua and question.lua, what the ordinary case of a transition needs to know of them, and where
+-- locators are.
 local VERSION, FOREVER = 2, 253402300799999
 -- A run's head: version, status, asked to stop; fence, end of the lease (-1: none), answers, epoch, made, changed, entries,
 -- questions that are in `d:ID`; stamp and number.
@@ -12,3 +13,10 @@ local RUNNING, SUSPENDED = 1, 2
 local PENDING, ANSWERED = 1, 2
 -- How many bytes of replies a run keeps whatever their age.
 local KEPT_REPLIES = 500
+
+-- Where an id's place is said: in the part that the id says, by its last three digits or else those of its hash.
+local function locator(prefix, kind, id)
+  local digits = string.sub(id, -3)
+  if not string.find(digits, '^[0-9a-f][0-9a-f][0-9a-f]$') then digits = string.sub(redis.sha1hex(id), 1, 3) end
+  return prefix .. ':{' .. digits .. '}:l:' .. kind .. ':' .. id
+end

@@ -8,7 +8,7 @@ local function ordinary()
     struct.unpack('>I2c0I2c0I2c0I4c0I2c0I2c0BI4c0', ARGV[2], from)
   if proof == '' or cancels == 1 or of_run ~= '' and of_run ~= run_id then return nil end
   local call, key = redis.call, KEYS[1]
-  local base, home = string.sub(key, 1, -2), string.sub(key, #prefix + 5, -4)
+  local base, home = string.sub(key, 1, -2), string.sub(key, -34, -3)
   local run_key = base .. 'r:' .. run_id
   local stored = call('HMGET', run_key, 'h', 'k', 'f', 'w', 'm', 's', 'u')
   local head, live, fixed, definition, said = stored[1], stored[2], stored[3], stored[4], stored[5]

@@ -27,7 +27,7 @@ local function ordinary()
   call('PEXPIRE', run_key, keep)
   call('ZREM', base .. 'o', 'r' .. stamp .. run_id)
   local index = '{' .. prefix .. ':i:'
-  local home = string.sub(key, #prefix + 5, -4)
+  local home = string.sub(key, -34, -3)
   local member = stamp .. home .. '.'
   if call('EXISTS', base .. 'o') == 0 then
     call('PEXPIRE', key, idle)
@@ -39,8 +39,8 @@ local function ordinary()
       call('ZADD', index .. 'idle}', 'GT', now, home .. '.' .. (known[2] or '0'))
     end
   end
-  call('PEXPIRE', prefix .. ':l:r:' .. run_id, keep)
-  call('PEXPIRE', prefix .. ':l:q:' .. id, keep)
+  call('PEXPIRE', locator(prefix, 'r', run_id), keep)
+  call('PEXPIRE', locator(prefix, 'q', id), keep)
   call('ZREM', index .. 'lease:' .. string.sub(definition, 1, 32) .. '}', member .. string.format('%d.', epoch) .. run_id)
   call('ZADD', index .. 'ended}', now, member .. string.format('%d.', epoch + 1) .. run_id)
   return { 'done', { 'done' }, {} }

@@ -9,13 +9,13 @@ local function ordinary()
   local id = struct.unpack('>I2c0', ARGV[2], named_from + 16)
   local _, pairs_of, _, _, session = struct.unpack(FIXED, ARGV[5])
   local call, key = redis.call, KEYS[1]
-  local base, digest = string.sub(key, 1, -2), string.sub(key, #prefix + 5, -4)
+  local base, digest = string.sub(key, 1, -2), string.sub(key, -34, -3)
   local run_key = base .. 'r:' .. run_id
   -- The run counts twice: 1 means that only the session is there.
   local there = call('EXISTS', run_key, run_key, key)
   local known = there == 1 and call('HMGET', key, 'n', 't', 'idle')
   if ttl <= 0 or there > 1 or known and not known[1] or known and known[3] then return nil end
-  if call('MSETNX', prefix .. ':l:r:' .. run_id, digest, prefix .. ':l:q:' .. id, digest .. run_id) == 0 then return nil end
+  if call('MSETNX', locator(prefix, 'r', run_id), digest, locator(prefix, 'q', id), digest .. run_id) == 0 then return nil end
 
   local time = call('TIME')
   local now_us = time[1] * 1000000 + time[2] + offset * 1000
