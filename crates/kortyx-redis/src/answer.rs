@@ -170,7 +170,11 @@ fn named(refused: Vec<(usize, Refusal)>, answers: &[NewAnswer]) -> Vec<(RequestI
 
 fn outcome(said: Reply, answers: &[NewAnswer]) -> Reading<AnswerOutcome> {
     let mut parts = Parts::of(said)?;
-    let code = parts.text()?;
+    let code = parts.next()?.bytes()?;
+    if let (Some(b'A'), [new]) = (code.first(), answers) {
+        let (receipt, claimed) = row::granted(code, parts.next()?.bytes()?, new.answer.clone())?;
+        return Ok(AnswerOutcome::Accepted(vec![receipt], Drive::Granted(Box::new(claimed))));
+    }
     if code == "refused" {
         return Ok(AnswerOutcome::Refused(named(refusals(parts.list()?)?, answers)));
     }

@@ -139,11 +139,19 @@ enum Said {
 }
 
 fn said(reply: Reply) -> Reading<Said> {
+    if is_ordinary(&reply) {
+        return Ok(Said::Done(reply, Vec::new()));
+    }
     let mut parts = Parts::of(reply)?;
     if parts.text()? == "done" {
         return Ok(Said::Done(parts.next()?, parts.list()?));
     }
     Ok(Said::Refused(parts.text()?, parts.text()?))
+}
+
+/// Whether this is what the ordinary case of a script replies: a text, or a text and a payload.
+fn is_ordinary(reply: &Reply) -> bool {
+    matches!(reply, Reply::Bytes(_)) || matches!(reply, Reply::List(parts) if parts.len() == 2)
 }
 
 /// Whether a script changed nothing because an id may be taken in a slot that it cannot look into.

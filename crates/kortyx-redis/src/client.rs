@@ -94,16 +94,18 @@ impl Client {
         key: &str,
         args: Vec<Bytes>,
     ) -> Result<Reply, StoreError> {
-        let with = |head: &str| {
-            let mut all = vec![Value::from(head), Value::from(1), Value::from(key)];
+        let (route, key) = (Route::to(key.as_bytes()), Bytes::copy_from_slice(key.as_bytes()));
+        let with = |head: Bytes| {
+            let mut all = Vec::with_capacity(3 + args.len());
+            all.extend([head, Bytes::from_static(b"1"), key.clone()].map(Value::Bytes));
             all.extend(args.iter().cloned().map(Value::Bytes));
             all
         };
         let _place = self.place(operation).await?;
-        match self.persist("EVALSHA", Route::to(key.as_bytes()), with(&script.sha)).await {
+        match self.persist("EVALSHA", &route, with(script.sha.clone())).await {
             // The server lost it (restart, failover, flush) or never had it: this sends it, and the server keeps it.
             Err(error) if error.details().starts_with("NOSCRIPT") => {
-                let sent = self.persist("EVAL", Route::to(key.as_bytes()), with(&script.source)).await;
+                let sent = self.persist("EVAL", &route, with(script.source.clone().into())).await;
                 sent.map_err(|error| failure(&self.config, operation, &error))
             }
             done => done.map_err(|error| failure(&self.config, operation, &error)),
@@ -124,7 +126,7 @@ impl Client {
     /// Runs a command whose first argument is its key, beside the calls that are under way.
     pub(crate) async fn aside(&self, command: &'static str, args: Vec<Bytes>) -> Result<Reply, StoreError> {
         let route = Route::to(args.first().map_or(&[], |key| key.as_ref()));
-        let sent = self.persist(command, route, args.into_iter().map(Value::Bytes).collect()).await;
+        let sent = self.persist(command, &route, args.into_iter().map(Value::Bytes).collect()).await;
         sent.map_err(|error| failure(&self.config, "tell an index", &error))
     }
 
@@ -168,10 +170,13 @@ impl Client {
         args: Vec<Value>,
     ) -> Result<Reply, StoreError> {
         let _place = self.place(operation).await?;
-        self.persist(command, route, args).await.map_err(|error| failure(&self.config, operation, &error))
+        self.persist(command, &route, args).await.map_err(|error| failure(&self.config, operation, &error))
     }
 
     async fn place(&self, operation: &'static str) -> Result<SemaphorePermit<'_>, StoreError> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
         match timeout(self.config.patience, self.places.acquire()).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) => Err(StoreError::new(StoreErrorKind::Closed, operation, "the store was closed")),
@@ -189,13 +194,13 @@ impl Client {
     async fn persist(
         &self,
         command: &'static str,
-        route: Route,
+        route: &Route,
         args: Vec<Value>,
     ) -> Result<Reply, fred::error::Error> {
         let allowance = allowance(&args);
         let (until, mut wait) = (Instant::now() + self.config.patience + allowance, BACKOFF.0);
         loop {
-            let error = match self.attempt(command, &route, args.clone(), self.config.attempt + allowance).await {
+            let error = match self.attempt(command, route, args.clone(), self.config.attempt + allowance).await {
                 Ok(value) => return Ok(reply(value)),
                 Err(error) => error,
             };

@@ -114,13 +114,14 @@ impl RedisStore {
         request.packed.number(suspend.answers_seen);
         request.payloads.push(definition(&suspend.workflow));
         request.payload("a snapshot", suspend.snapshot)?;
-        request.payloads.push(fixed);
+        request.payloads.push(fixed.clone());
         let run_id = run_id_of(&suspend.run);
         let ids = ids_of(new.as_ref(), Some(run_id), &suspend.publish, suspend.checkpoint.as_ref());
         request.checkpoint(suspend.checkpoint)?;
         request.asks(suspend.publish, &suspend.withdraw)?;
+        let rest = request.payloads.last().cloned().unwrap_or_default();
         let said = self.bring(OPERATION, &script::SUSPEND, &digest, &ids, request).await?;
-        suspended(said).map_err(|damage| damage.during(OPERATION))
+        suspended(said, rest, fixed).map_err(|damage| damage.during(OPERATION))
     }
 
     pub(crate) async fn finish_run(&self, finish: Finish) -> Result<Finished, StoreError> {
@@ -135,6 +136,9 @@ impl RedisStore {
         let ids = ids_of(new.as_ref(), None, &[], finish.checkpoint.as_ref());
         request.checkpoint(finish.checkpoint)?;
         let said = self.bring(OPERATION, &script::FINISH, &digest, &ids, request).await?;
+        if matches!(said, Reply::Bytes(_)) {
+            return Ok(Finished::Done);
+        }
         let read = || {
             let mut parts = Parts::of(said)?;
             match parts.text()?.as_str() {
@@ -177,7 +181,11 @@ impl RedisStore {
     }
 }
 
-fn suspended(said: Reply) -> Reading<Suspended> {
+/// What became of a pause; the ordinary one says of its only question what the caller does not have.
+fn suspended(said: Reply, rest: Bytes, fixed: Bytes) -> Reading<Suspended> {
+    if let Reply::Bytes(said) = said {
+        return Ok(Suspended::Saved(vec![row::saved(said, rest, fixed)?]));
+    }
     let mut parts = Parts::of(said)?;
     Ok(match parts.text()?.as_str() {
         "saved" => Suspended::Saved(row::questions(parts.list()?)?),

@@ -157,6 +157,18 @@ impl Record {
         }
     }
 
+    fn answer(self, answer: Bytes) -> AnswerRecord {
+        AnswerRecord {
+            seq: self.seq,
+            request_id: self.request_id,
+            ask: self.ask,
+            answer,
+            at: self.at,
+            actor: self.actor,
+            by_default: self.by_default,
+        }
+    }
+
     /// The whole question.
     fn question(self, rest: Bytes, fixed: Fixed, answer: Option<Bytes>) -> Reading<InterruptRecord> {
         let mut rest = Unpacker::of(rest);
@@ -275,16 +287,7 @@ pub(crate) fn answers(replies: Vec<Reply>) -> Reading<Vec<AnswerRecord>> {
 /// An answer: its question's record, and what was said.
 fn answer(reply: Reply) -> Reading<AnswerRecord> {
     let mut parts = Parts::of(reply)?;
-    let (record, answer) = (Record::of(parts.next()?)?, parts.next()?.bytes()?);
-    Ok(AnswerRecord {
-        seq: record.seq,
-        request_id: record.request_id,
-        ask: record.ask,
-        answer,
-        at: record.at,
-        actor: record.actor,
-        by_default: record.by_default,
-    })
+    Ok(Record::of(parts.next()?)?.answer(parts.next()?.bytes()?))
 }
 
 /// A time in milliseconds.
@@ -301,6 +304,31 @@ pub(crate) fn claimed(reply: Reply) -> Reading<Claimed> {
     let answers = answers(parts.list()?)?;
     let lease = Lease { run_id: run.run_id.clone(), fence, until };
     Ok(Claimed { lease, run, snapshot, entries, answers })
+}
+
+/// A question as the ordinary pause replies it: its record behind a letter; the caller has the rest.
+pub(crate) fn saved(said: Bytes, rest: Bytes, fixed: Bytes) -> Reading<InterruptRecord> {
+    let mut said = Unpacker::of(said);
+    said.byte()?;
+    Record::read(&mut said)?.question(rest, Fixed::of(Reply::Bytes(fixed))?, None)
+}
+
+/// What the ordinary answer replies: the run's parts and the question's record in one text, and the snapshot; the caller has
+/// the answer.
+pub(crate) fn granted(said: Bytes, snapshot: Bytes, answer: Bytes) -> Reading<(Receipt, Claimed)> {
+    let mut said = Unpacker::of(said);
+    said.byte()?;
+    let lengths = [said.count()?, said.count()?, said.count()?];
+    let mut parts = Vec::with_capacity(5);
+    for length in lengths {
+        parts.push(Reply::Bytes(said.raw(length)?));
+    }
+    parts.extend([Reply::Nil, Reply::Nil]);
+    let (run, record) = (run(Reply::List(parts))?, Record::read(&mut said)?);
+    let receipt = record.receipt(&run.run_id);
+    let until = run.lease_until.ok_or_else(|| Damage::new("a run that was granted has no lease"))?;
+    let lease = Lease { run_id: run.run_id.clone(), fence: run.fence, until };
+    Ok((receipt, Claimed { lease, run, snapshot, entries: Vec::new(), answers: vec![record.answer(answer)] }))
 }
 
 #[cfg(test)]

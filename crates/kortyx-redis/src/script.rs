@@ -3,17 +3,19 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use bytes::Bytes;
+
 use crate::client::sha1;
 
 /// A script and the digest that a server knows it by.
 pub(crate) struct Script {
     pub(crate) source: String,
-    pub(crate) sha: String,
+    pub(crate) sha: Bytes,
 }
 
 impl Script {
     fn new(source: String) -> Self {
-        let sha = sha1(&source);
+        let sha = sha1(&source).into();
         Self { source, sha }
     }
 

@@ -1,5 +1,7 @@
 -- The ordinary case: one answer to the only question of a run that waits, by its token and to drive it, on a server without
 -- slots. It writes what the rest of this script would, which decides over everything else.
+-- Replies: in one text 'A', the lengths of the run's head, its fixed part and its definition, these, and the question's record;
+--          and the snapshot
 local function ordinary()
   local prefix, single, offset, _, _, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local drives, ttl, dry, count, from = struct.unpack('>BdBI4', ARGV[2])
@@ -12,7 +14,7 @@ local function ordinary()
   local run_key = base .. 'r:' .. run_id
   local stored = call('HMGET', run_key, 'h', 'k', 'f', 'w', 'm', 's', 'u')
   local head, live, fixed, definition, said = stored[1], stored[2], stored[3], stored[4], stored[5]
-  if not head or not live or live == '' or not said or #said > KEPT_REPLIES or string.find(said, op, 1, true) then return nil end
+  if stored[7] or not head or not live or live == '' or not said or #said > KEPT_REPLIES or string.find(said, op, 1, true) then return nil end
   if string.byte(head) ~= VERSION or string.byte(live) ~= VERSION then return nil end
 
   local _, status, stop, fence, _, answers, epoch, created, _, entries, moved, stamp = struct.unpack(HEAD, head)
@@ -42,8 +44,7 @@ local function ordinary()
   end
   local member = stamp .. home .. string.format('.%d.', epoch) .. run_id
   call('ZADD', index .. 'lease:' .. string.sub(definition, 1, 32) .. '}', till, member)
-  local claimed = { fence, till, { head, fixed, definition, stored[7], false }, stored[6] or '', {}, { { live, ARGV[3] } } }
-  return { 'done', { 'accepted', { { live, fixed } }, { 'granted', claimed } }, {} }
+  return { 'A' .. struct.pack('>I4I4I4', #head, #fixed, #definition) .. head .. fixed .. definition .. live, stored[6] or '' }
 end
 
 local reply = ordinary()

@@ -1,5 +1,6 @@
 -- The ordinary case: a run ends that asked one question in all and has its answer, on a server without slots; no checkpoint, no
 -- reason, no entries. It writes what the rest of this script would, which decides over everything else.
+-- Replies: 'D'
 local function ordinary()
   local prefix, single, offset, keep, idle, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local is_new, run_id, fence, seen, ended, has_reason = struct.unpack('>BI2c0ddBB', ARGV[2])
@@ -43,7 +44,7 @@ local function ordinary()
   call('PEXPIRE', locator(prefix, 'q', id), keep)
   call('ZREM', index .. 'lease:' .. string.sub(definition, 1, 32) .. '}', member .. string.format('%d.', epoch) .. run_id)
   call('ZADD', index .. 'ended}', now, member .. string.format('%d.', epoch + 1) .. run_id)
-  return { 'done', { 'done' }, {} }
+  return 'D'
 end
 
 local reply = ordinary()

@@ -1,5 +1,6 @@
 -- The ordinary case: a new run asks one question, on a server without slots; no checkpoint, nothing in the way. It writes what
 -- the rest of this script would, which decides over everything else.
+-- Replies: 'S' and the question's record
 local function ordinary()
   local prefix, single, offset, _, _, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local is_new, run_id, _, _, count, withdrawn, from = struct.unpack('>BI2c0ddI4I4', ARGV[2])
@@ -39,7 +40,7 @@ local function ordinary()
   if pairs_of ~= '' then
     for pair in string.gmatch(pairs_of, '%x+') do call('ZADD', index .. 'x:' .. pair .. '}', 0, place .. digest .. '.' .. name) end
   end
-  return { 'done', { 'saved', { { record, ARGV[8], ARGV[5], false } } }, {} }
+  return 'S' .. record
 end
 
 local reply = ordinary()
