@@ -18,13 +18,20 @@ use kortyx_store::{
 /// Fails the next calls of the named operations, before they do anything.
 pub(crate) struct Faulty {
     inner: Arc<MemoryStore>,
+    /// Where it says that every session lives.
+    part: Option<Placement>,
     faults: Mutex<Vec<&'static str>>,
     pub(crate) calls: Mutex<Vec<&'static str>>,
 }
 
 impl Faulty {
     pub(crate) fn new(inner: Arc<MemoryStore>) -> Arc<Self> {
-        Arc::new(Self { inner, faults: Mutex::default(), calls: Mutex::default() })
+        Self::living_in(inner, None)
+    }
+
+    /// One that says where sessions live.
+    pub(crate) fn living_in(inner: Arc<MemoryStore>, part: Option<Placement>) -> Arc<Self> {
+        Arc::new(Self { inner, part, faults: Mutex::default(), calls: Mutex::default() })
     }
 
     /// Fails the next call of this operation, once for each time this is called.
@@ -54,8 +61,8 @@ macro_rules! delegate {
                 self.inner.$name($($argument),*).await
             })*
 
-            fn placement(&self, session_id: &SessionId) -> Option<Placement> {
-                self.inner.placement(session_id)
+            fn placement(&self, _session_id: &SessionId) -> Option<Placement> {
+                self.part
             }
 
             fn signals(&self) -> Signals {

@@ -142,6 +142,28 @@ async fn a_cycle_takes_four_calls_to_the_store() {
 }
 
 #[tokio::test]
+async fn the_ids_of_a_run_say_where_its_session_lives_if_the_store_does() {
+    let workflow = review();
+    for part in [kortyx_store::Placement::new(0x2af), kortyx_store::Placement::new(0), None] {
+        let world = World::new();
+        let store = Faulty::living_in(world.store.clone(), part);
+        let agent = world.builder().shared_store(store).workflow(&workflow).build().await.unwrap();
+        let mut parts = std::collections::HashSet::new();
+        for _ in 0..20 {
+            let asked = handle(&ask(&agent, &workflow).await, "approval");
+            assert_eq!(asked.token.request_id().as_ref(), Some(&asked.request_id));
+            for id in [asked.run_id.as_str(), asked.request_id.as_str()] {
+                parts.insert(id[id.len() - 3..].to_owned());
+            }
+        }
+        match part {
+            Some(part) => assert_eq!(parts.into_iter().collect::<Vec<_>>(), [format!("{:03x}", part.number())]),
+            None => assert!(parts.len() > 10, "{parts:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_state_that_the_store_does_not_take_fails_the_run() {
     let mut world = World::new();
     world.store = std::sync::Arc::new(kortyx_memory::MemoryStore::builder().with_payload_limit(4096).build());

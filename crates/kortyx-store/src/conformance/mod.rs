@@ -52,7 +52,6 @@ mod pruning;
 mod racing;
 mod recording;
 mod report;
-pub mod requests;
 mod rolling_back;
 mod suspending;
 mod world;

@@ -14,18 +14,17 @@ use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId, SessionId};
 
 use super::Backend;
-pub(super) use super::requests::{
-    LEASE, claiming as claim_request, driver, opening, pin, recording as record, saved, suspending as suspend,
-};
 use crate::{
-    AnswerOutcome, AnswerRequest, AskKey, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, Claimed,
-    ExpireRequest, ExpiredBatch, Finish, InterruptQuery, InterruptRecord, InterruptStatus, Lease, NewAnswer,
-    NewCheckpoint, NewInterrupt, NewRun, Proof, Record, Reissue, RunRecord, RunRef, RunStatus, Scope, Store,
-    TerminalStatus,
+    AnswerOutcome, AnswerRequest, AskKey, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ClaimRequest,
+    Claimed, Driver, ExpireRequest, ExpiredBatch, Finish, InterruptQuery, InterruptRecord, InterruptStatus, Lease,
+    NewAnswer, NewCheckpoint, NewInterrupt, NewRun, OpenRun, Proof, Record, Reissue, RunRecord, RunRef, RunStatus,
+    Scope, Store, Suspend, Suspended, TerminalStatus, WorkflowPin,
 };
 
 /// How long a question stays open.
 pub(super) const OPEN_FOR: Duration = Duration::from_mins(15);
+/// How long a lease lasts.
+pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// More than any clock of a store under test drifts during a case.
 pub(super) const MARGIN: Duration = Duration::from_secs(10);
 
@@ -90,7 +89,15 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn new_run_in(&self, session: &SessionId) -> NewRun {
-        NewRun { run_id: self.run_id(), session_id: session.clone(), workflow: pin(), context: BTreeMap::new() }
+        let run_id = self.placed(session).map_or_else(|| self.run_id(), RunId::from_random);
+        NewRun { run_id, session_id: session.clone(), workflow: pin(), context: BTreeMap::new() }
+    }
+
+    /// What a fresh id in this session is made of, every other time and where the store says where sessions live.
+    fn placed(&self, session: &SessionId) -> Option<[u8; 16]> {
+        let placement = self.store.placement(session)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number % 2 == 1).then(|| placement.mark((u128::from(number) << 64).to_be_bytes()))
     }
 
     /// A question that stays open for [`OPEN_FOR`] and has no default.
@@ -125,6 +132,17 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Questions for this session.
+    fn asks_in(&self, session: &SessionId, keys: &[&str]) -> Vec<NewInterrupt> {
+        let mut asks = self.asks(keys);
+        for ask in &mut asks {
+            if let Some(placed) = self.placed(session) {
+                ask.request_id = RequestId::from_random(placed);
+            }
+        }
+        asks
+    }
+
     /// New ids for these questions.
     pub(super) fn reissue(&self, open: &[InterruptRecord]) -> Vec<Reissue> {
         open.iter()
@@ -142,12 +160,14 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn driven_run(&self, run: NewRun) -> Lease {
-        self.store.open(opening(run)).await.unwrap()
+        self.store.open(OpenRun { run, driver: driver(), snapshot: bytes("opened") }).await.unwrap()
     }
 
     /// A new run that waits for answers to these questions.
     pub(super) async fn paused(&self, keys: &[&str]) -> Paused {
-        self.paused_run(self.new_run(), self.asks(keys)).await
+        let run = self.new_run();
+        let asks = self.asks_in(&run.session_id, keys);
+        self.paused_run(run, asks).await
     }
 
     pub(super) async fn paused_run(&self, run: NewRun, publish: Vec<NewInterrupt>) -> Paused {
@@ -164,7 +184,7 @@ impl<'a> World<'a> {
     pub(super) async fn parked(&self, keys: &[&str]) -> Paused {
         let run = self.new_run();
         let lease = self.driven_run(run.clone()).await;
-        let open = self.published(&lease, self.asks(keys)).await;
+        let open = self.published(&lease, self.asks_in(&run.session_id, keys)).await;
         self.store.park(crate::Park { lease, reason: "changed".to_owned() }).await.unwrap();
         Paused { run, open }
     }
@@ -251,6 +271,31 @@ pub(super) fn text(answer: &str) -> Bytes {
     Bytes::from(format!(r#"{{"text":"{answer}","type":"text"}}"#))
 }
 
+/// The definition that runs are bound to.
+pub(super) fn pin() -> WorkflowPin {
+    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "0a1b2c".into() }
+}
+
+pub(super) fn driver() -> Driver {
+    Driver { id: "driver".to_owned(), ttl: LEASE }
+}
+
+pub(super) fn record(lease: &Lease) -> Record {
+    Record { lease: lease.clone(), entries: Vec::new(), publish: Vec::new(), withdraw: Vec::new(), answers_seen: 0 }
+}
+
+pub(super) fn suspend(run: RunRef, publish: Vec<NewInterrupt>) -> Suspend {
+    Suspend {
+        run,
+        workflow: pin(),
+        snapshot: bytes("suspended"),
+        publish,
+        withdraw: Vec::new(),
+        answers_seen: 0,
+        checkpoint: None,
+    }
+}
+
 pub(super) fn finish(run: RunRef, status: TerminalStatus) -> Finish {
     Finish { run, workflow: pin(), status, outcome: bytes("outcome"), reason: None, answers_seen: 0, checkpoint: None }
 }
@@ -271,6 +316,10 @@ pub(super) fn answer(question: &InterruptRecord, answer: &str) -> NewAnswer {
 /// A cancellation with the question's token.
 pub(super) fn cancellation(question: &InterruptRecord) -> NewAnswer {
     NewAnswer { answer: bytes(r#"{"type":"cancel"}"#), cancel: true, ..answer(question, "") }
+}
+
+pub(super) fn claim_request() -> ClaimRequest {
+    ClaimRequest { driver: driver(), workflows: vec![pin()], parked_before: None, limit: 100 }
 }
 
 pub(super) fn expire_request() -> ExpireRequest {
@@ -295,6 +344,14 @@ pub(super) fn ids(questions: &[InterruptRecord]) -> Vec<RequestId> {
 
 pub(super) fn keys(questions: &[InterruptRecord]) -> Vec<&str> {
     questions.iter().map(|question| question.ask.0.as_str()).collect()
+}
+
+/// The open questions of a suspension that took place.
+pub(super) fn saved(outcome: Suspended) -> Vec<InterruptRecord> {
+    match outcome {
+        Suspended::Saved(open) => open,
+        other => panic!("expected a saved suspension, got {other:?}"),
+    }
 }
 
 /// Runs all at once, each in a task of its own, and gives their results in order.
