@@ -55,6 +55,12 @@ pub(crate) fn sha1(source: &str) -> String {
     fred::util::sha1_hash(source)
 }
 
+/// The slot that a key is in.
+#[cfg(test)]
+pub(crate) fn slot(key: &str) -> u16 {
+    fred::util::redis_keyslot(key.as_bytes())
+}
+
 impl Client {
     /// Connects; fails when the server cannot be reached or refuses the user.
     pub(crate) async fn connect(

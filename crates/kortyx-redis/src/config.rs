@@ -168,8 +168,9 @@ impl RedisConfig {
         self
     }
 
-    /// Never lets a script touch two slots, as in a Cluster: for proxies that hide one behind a single address. It costs a
-    /// round trip before and one after transitions that bring new ids or change indexes. Always on for `redis-cluster://`.
+    /// Never lets a script touch two slots, as in a Cluster: for proxies that hide one behind a single address. Indexes are
+    /// then told after the reply, and ids that do not [say where they live](kortyx_store::Store::placement) cost a round trip
+    /// before the transition that brings them. Always on for `redis-cluster://`.
     #[must_use]
     pub fn by_slot(mut self, by_slot: bool) -> Self {
         self.by_slot = by_slot || self.is_cluster();

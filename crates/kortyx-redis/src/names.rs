@@ -185,6 +185,7 @@ mod tests {
     use kortyx_protocol::RunId;
 
     use super::*;
+    use crate::client::slot;
 
     #[test]
     fn scalars_of_different_types_have_different_texts_and_come_back() {
@@ -227,6 +228,19 @@ mod tests {
             let tag = |key: &str| key.split(['{', '}']).nth(1).map(str::to_owned);
             let home = tag(&names.session(&session_digest(&session_id)));
             assert_eq!(tag(&names.locator(Kind::Run, id.as_str())), home, "{id}");
+        }
+    }
+
+    #[test]
+    fn parts_spread_evenly_over_masters_as_the_documentation_says() {
+        let names = Names::new("app".to_owned());
+        for (masters, fewest, most) in [(3, 1361, 1368), (32, 126, 130)] {
+            let mut parts = vec![0; masters];
+            for part in 0..Placement::COUNT {
+                let slot = slot(&names.session(&format!("{part:03x}{}", "0".repeat(DIGEST - PART))));
+                parts[usize::from(slot) * masters / 16_384] += 1;
+            }
+            assert_eq!((parts.iter().min(), parts.iter().max()), (Some(&fewest), Some(&most)), "{masters} masters");
         }
     }
 

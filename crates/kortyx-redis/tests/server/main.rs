@@ -8,5 +8,6 @@ mod support;
 mod deployment;
 mod faults;
 mod ordinary;
+mod placed;
 mod repeats;
 mod tls;

@@ -19,6 +19,7 @@ use kortyx_store::{
 };
 
 pub(crate) mod proxy;
+pub(crate) mod relay;
 
 /// A server of the test's own on a free loopback port, gone with its data when dropped.
 pub(crate) struct Server {
