@@ -6,11 +6,10 @@ use std::{path::Path, sync::Arc};
 
 use kortyx_protocol::RunId;
 use kortyx_sqlite::SqliteStore;
+use kortyx_store::conformance::requests::{answering, ask, finishing, new_run, opening, paused, recording, suspending};
 use kortyx_store::{AnswerOutcome, Drive, NewRun, Record, Signal, Store, StoreErrorKind};
 
-use crate::support::{
-    Place, answering, ask, connect, finishing, granted, new_run, opening, paused, recording, suspending,
-};
+use crate::support::{Place, connect, granted};
 
 mod support;
 
@@ -64,7 +63,7 @@ async fn transitions_of_concurrent_runs_share_commits() {
     let tasks: Vec<_> = (0..64)
         .map(|_| {
             let store = Arc::clone(&store);
-            tokio::spawn(async move { paused(&store).await.unwrap() })
+            tokio::spawn(async move { paused(&*store).await.unwrap() })
         })
         .collect();
     for task in tasks {
@@ -113,7 +112,7 @@ async fn two_stores_on_one_file_take_turns() {
             let (mine, other) = (Arc::clone(&stores[i % 2]), Arc::clone(&stores[(i + 1) % 2]));
             tokio::spawn(async move {
                 for _ in 0..10 {
-                    let question = paused(&mine).await.unwrap();
+                    let question = paused(&*mine).await.unwrap();
                     let claimed = granted(&other, &question).await;
                     mine.finish(finishing(claimed)).await.unwrap();
                 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kortyx_sqlite::{SqliteConfig, SqliteStore};
+use kortyx_store::conformance::requests::{
+    answering, ask, driver, finishing, new_run, opening, paused, pin, recording,
+};
 use kortyx_store::{ClaimRequest, Store, StoreErrorKind};
 
-use crate::support::{
-    Place, answering, ask, connect, driver, finishing, granted, new_run, opening, paused, pin, recording,
-};
+use crate::support::{Place, connect, granted};
 
 mod support;
 

@@ -4,11 +4,12 @@
 
 use bytes::Bytes;
 use kortyx_sqlite::SqliteStore;
+use kortyx_store::conformance::requests::{answering, finishing, new_run, opening, paused, recording};
 use kortyx_store::{
     AnswerOutcome, CancelRequest, CancelTarget, NewRun, Record, Refusal, RunStatus, Store, StoreErrorKind,
 };
 
-use crate::support::{Place, answering, connect, finishing, granted, new_run, opening, paused, recording};
+use crate::support::{Place, connect, granted};
 
 mod support;
 

@@ -1,22 +1,14 @@
 //! Fresh places, and short ways to a run.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
 };
 
 use kortyx_cache::{CacheConfig, CachedStore};
 use kortyx_postgres::{PostgresConfig, PostgresStore};
-use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId};
 use kortyx_redis::{RedisCache, RedisConfig};
-use kortyx_store::{
-    AnswerOutcome, AnswerRequest, AskKey, Bytes, Claimed, Drive, Driver, InterruptRecord, NewAnswer, NewInterrupt,
-    NewRun, Proof, RunRef, Store, Suspend, Suspended, WorkflowPin,
-};
+use kortyx_store::{Bytes, Claimed, InterruptRecord, RunRef, Store, Suspend, conformance::requests};
 use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
 
 use crate::server::postgres_url;
@@ -91,23 +83,9 @@ pub(crate) async fn beside(redis: &str, config: CacheConfig) -> CachedStore<Post
     store
 }
 
-fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() }
-}
-
-fn driver() -> Driver {
-    Driver { id: "driver".to_owned(), ttl: Duration::from_secs(30) }
-}
-
 /// A run that waits, with this snapshot.
 pub(crate) async fn paused(store: &dyn Store, snapshot: &Bytes) -> InterruptRecord {
-    let run = NewRun {
-        run_id: RunId::new(unique("run")).unwrap(),
-        session_id: SessionId::new(unique("session")).unwrap(),
-        workflow: pin(),
-        context: BTreeMap::new(),
-    };
-    suspended(store, RunRef::New(run, driver()), snapshot, 0).await
+    suspended(store, RunRef::New(requests::new_run(), requests::driver()), snapshot, 0).await
 }
 
 /// The run of a claim that waits again, with this snapshot.
@@ -116,48 +94,14 @@ pub(crate) async fn paused_again(store: &dyn Store, claimed: &Claimed, snapshot:
 }
 
 async fn suspended(store: &dyn Store, run: RunRef, snapshot: &Bytes, answers_seen: u64) -> InterruptRecord {
-    let ask = NewInterrupt {
-        request_id: RequestId::new(unique("human")).unwrap(),
-        token: ResumeToken::parse(unique("token")).unwrap(),
-        ask: AskKey(unique("ask")),
-        workflow: "review".to_owned(),
-        node: "approve".to_owned(),
-        question: Bytes::from_static(b"{}"),
-        expires_in: Duration::from_mins(15),
-        default: None,
-        optional_cancel: false,
-        after_response_completed: false,
-    };
-    let request = Suspend {
-        run,
-        workflow: pin(),
-        snapshot: snapshot.clone(),
-        publish: vec![ask],
-        withdraw: Vec::new(),
-        answers_seen,
-        checkpoint: None,
-    };
-    match store.suspend(request).await.unwrap() {
-        Suspended::Saved(mut open) => open.remove(0),
-        other => panic!("expected a saved suspension, got {other:?}"),
-    }
+    let request = requests::suspending(run, vec![requests::ask(&requests::unique("ask"))]);
+    let request = Suspend { snapshot: snapshot.clone(), answers_seen, ..request };
+    requests::saved(store.suspend(request).await.unwrap()).remove(0)
 }
 
 /// Answers a question; gives the run.
 pub(crate) async fn answered(store: &dyn Store, question: &InterruptRecord) -> Claimed {
-    let answer = NewAnswer {
-        request_id: question.request_id.clone(),
-        proof: Proof::Token(question.token.clone()),
-        session_id: None,
-        run_id: None,
-        answer: Bytes::from_static(b"\"yes\""),
-        cancel: false,
-        actor: None,
-    };
-    match store.answer(AnswerRequest { answers: vec![answer], driver: Some(driver()) }).await.unwrap() {
-        AnswerOutcome::Accepted(_, Drive::Granted(claimed)) => *claimed,
-        other => panic!("expected a granted lease, got {other:?}"),
-    }
+    requests::granted(store.answer(requests::answering(question)).await.unwrap())
 }
 
 /// A snapshot of this length that no other equals.

@@ -1,22 +1,14 @@
 //! Short ways to a store and a run.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, env, sync::OnceLock, time::Duration};
 
 use bytes::Bytes;
 use kortyx_postgres::{ClockShift, PostgresConfig, PostgresStore};
-use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId, SessionId};
+use kortyx_protocol::{CheckpointId, SessionId};
+pub(crate) use kortyx_store::conformance::requests::{ask, granted, pin, saved};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, AskKey, Claimed, Drive, Driver, Finish, InterruptRecord, Lease, NewAnswer,
-    NewCheckpoint, NewInterrupt, NewRun, OpenRun, Proof, Record, RunRef, Scalar, Store, Suspend, Suspended,
-    TerminalStatus, WorkflowPin,
+    AnswerRequest, Driver, Finish, InterruptRecord, Lease, NewAnswer, NewCheckpoint, NewInterrupt, NewRun, OpenRun,
+    Record, RunRef, Scalar, Store, Suspend, TerminalStatus, conformance::requests,
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, PgConnection, postgres::PgConnectOptions};
 
@@ -96,50 +88,21 @@ pub(crate) async fn connect() -> PgConnection {
     options.connect().await.unwrap()
 }
 
-fn unique(kind: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{kind}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-pub(crate) fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "0a1b".into() }
-}
-
 pub(crate) fn driver() -> Driver {
-    Driver { id: "driver".to_owned(), ttl: Duration::from_mins(5) }
+    Driver { ttl: Duration::from_mins(5), ..requests::driver() }
 }
 
 pub(crate) fn new_run() -> NewRun {
-    new_run_in(&unique("session"))
+    NewRun { context: BTreeMap::from([("tenant".to_owned(), Scalar::Text("acme".into()))]), ..requests::new_run() }
 }
 
 pub(crate) fn new_run_in(session: &str) -> NewRun {
-    NewRun {
-        run_id: RunId::new(unique("run")).unwrap(),
-        session_id: SessionId::new(session).unwrap(),
-        workflow: pin(),
-        context: BTreeMap::from([("tenant".to_owned(), Scalar::Text("acme".into()))]),
-    }
-}
-
-pub(crate) fn ask(key: &str) -> NewInterrupt {
-    NewInterrupt {
-        request_id: RequestId::new(unique("human")).unwrap(),
-        token: ResumeToken::parse(unique("token")).unwrap(),
-        ask: AskKey(key.to_owned()),
-        workflow: "review".to_owned(),
-        node: "approve".to_owned(),
-        question: Bytes::from_static(b"{}"),
-        expires_in: Duration::from_mins(15),
-        default: None,
-        optional_cancel: false,
-        after_response_completed: false,
-    }
+    NewRun { session_id: SessionId::new(session).unwrap(), ..new_run() }
 }
 
 pub(crate) fn checkpoint() -> NewCheckpoint {
     NewCheckpoint {
-        id: CheckpointId::new(unique("cp")).unwrap(),
+        id: CheckpointId::new(requests::unique("cp")).unwrap(),
         label: None,
         nodes: vec!["approve".to_owned()],
         workflow: "review".to_owned(),
@@ -150,24 +113,15 @@ pub(crate) fn checkpoint() -> NewCheckpoint {
 }
 
 pub(crate) fn open_run(run: NewRun) -> OpenRun {
-    OpenRun { run, driver: driver(), snapshot: Bytes::from_static(b"opened") }
+    OpenRun { driver: driver(), ..requests::opening(run) }
 }
 
 pub(crate) fn record(lease: &Lease) -> Record {
-    let entries = vec![Bytes::from_static(b"entry")];
-    Record { lease: lease.clone(), entries, publish: Vec::new(), withdraw: Vec::new(), answers_seen: 0 }
+    Record { entries: vec![Bytes::from_static(b"entry")], ..requests::recording(lease) }
 }
 
 pub(crate) fn suspend(run: RunRef, publish: Vec<NewInterrupt>, answers_seen: u64) -> Suspend {
-    Suspend {
-        run,
-        workflow: pin(),
-        snapshot: Bytes::from_static(b"suspended"),
-        publish,
-        withdraw: Vec::new(),
-        answers_seen,
-        checkpoint: Some(checkpoint()),
-    }
+    Suspend { answers_seen, checkpoint: Some(checkpoint()), ..requests::suspending(run, publish) }
 }
 
 pub(crate) fn finish(lease: &Lease, answers_seen: u64) -> Finish {
@@ -183,30 +137,9 @@ pub(crate) fn finish(lease: &Lease, answers_seen: u64) -> Finish {
 }
 
 pub(crate) fn answer(question: &InterruptRecord, text: &str) -> AnswerRequest {
-    let answer = NewAnswer {
-        request_id: question.request_id.clone(),
-        proof: Proof::Token(question.token.clone()),
-        session_id: None,
-        run_id: None,
-        answer: Bytes::from(text.to_owned()),
-        cancel: false,
-        actor: None,
-    };
-    AnswerRequest { answers: vec![answer], driver: Some(driver()) }
-}
-
-pub(crate) fn saved(outcome: Suspended) -> Vec<InterruptRecord> {
-    match outcome {
-        Suspended::Saved(open) => open,
-        other => panic!("expected a saved suspension, got {other:?}"),
-    }
-}
-
-pub(crate) fn granted(outcome: AnswerOutcome) -> Claimed {
-    match outcome {
-        AnswerOutcome::Accepted(_, Drive::Granted(claimed)) => *claimed,
-        other => panic!("expected a granted lease, got {other:?}"),
-    }
+    let given = requests::answering(question).answers.into_iter();
+    let answers = given.map(|answer| NewAnswer { answer: Bytes::from(text.to_owned()), ..answer }).collect();
+    AnswerRequest { answers, driver: Some(driver()) }
 }
 
 /// A new run that waits for the answer to one question.

@@ -52,6 +52,7 @@ mod pruning;
 mod racing;
 mod recording;
 mod report;
+pub mod requests;
 mod rolling_back;
 mod suspending;
 mod world;

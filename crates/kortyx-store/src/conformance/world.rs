@@ -14,17 +14,18 @@ use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId, SessionId};
 
 use super::Backend;
+pub(super) use super::requests::{
+    LEASE, claiming as claim_request, driver, opening, pin, recording as record, saved, suspending as suspend,
+};
 use crate::{
-    AnswerOutcome, AnswerRequest, AskKey, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ClaimRequest,
-    Claimed, Driver, ExpireRequest, ExpiredBatch, Finish, InterruptQuery, InterruptRecord, InterruptStatus, Lease,
-    NewAnswer, NewCheckpoint, NewInterrupt, NewRun, OpenRun, Proof, Record, Reissue, RunRecord, RunRef, RunStatus,
-    Scope, Store, Suspend, Suspended, TerminalStatus, WorkflowPin,
+    AnswerOutcome, AnswerRequest, AskKey, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, InterruptQuery, InterruptRecord, InterruptStatus, Lease, NewAnswer,
+    NewCheckpoint, NewInterrupt, NewRun, Proof, Record, Reissue, RunRecord, RunRef, RunStatus, Scope, Store,
+    TerminalStatus,
 };
 
 /// How long a question stays open.
 pub(super) const OPEN_FOR: Duration = Duration::from_mins(15);
-/// How long a lease lasts.
-pub(super) const LEASE: Duration = Duration::from_secs(30);
 /// More than any clock of a store under test drifts during a case.
 pub(super) const MARGIN: Duration = Duration::from_secs(10);
 
@@ -160,7 +161,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn driven_run(&self, run: NewRun) -> Lease {
-        self.store.open(OpenRun { run, driver: driver(), snapshot: bytes("opened") }).await.unwrap()
+        self.store.open(opening(run)).await.unwrap()
     }
 
     /// A new run that waits for answers to these questions.
@@ -271,31 +272,6 @@ pub(super) fn text(answer: &str) -> Bytes {
     Bytes::from(format!(r#"{{"text":"{answer}","type":"text"}}"#))
 }
 
-/// The definition that runs are bound to.
-pub(super) fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "0a1b2c".into() }
-}
-
-pub(super) fn driver() -> Driver {
-    Driver { id: "driver".to_owned(), ttl: LEASE }
-}
-
-pub(super) fn record(lease: &Lease) -> Record {
-    Record { lease: lease.clone(), entries: Vec::new(), publish: Vec::new(), withdraw: Vec::new(), answers_seen: 0 }
-}
-
-pub(super) fn suspend(run: RunRef, publish: Vec<NewInterrupt>) -> Suspend {
-    Suspend {
-        run,
-        workflow: pin(),
-        snapshot: bytes("suspended"),
-        publish,
-        withdraw: Vec::new(),
-        answers_seen: 0,
-        checkpoint: None,
-    }
-}
-
 pub(super) fn finish(run: RunRef, status: TerminalStatus) -> Finish {
     Finish { run, workflow: pin(), status, outcome: bytes("outcome"), reason: None, answers_seen: 0, checkpoint: None }
 }
@@ -316,10 +292,6 @@ pub(super) fn answer(question: &InterruptRecord, answer: &str) -> NewAnswer {
 /// A cancellation with the question's token.
 pub(super) fn cancellation(question: &InterruptRecord) -> NewAnswer {
     NewAnswer { answer: bytes(r#"{"type":"cancel"}"#), cancel: true, ..answer(question, "") }
-}
-
-pub(super) fn claim_request() -> ClaimRequest {
-    ClaimRequest { driver: driver(), workflows: vec![pin()], parked_before: None, limit: 100 }
 }
 
 pub(super) fn expire_request() -> ExpireRequest {
@@ -344,14 +316,6 @@ pub(super) fn ids(questions: &[InterruptRecord]) -> Vec<RequestId> {
 
 pub(super) fn keys(questions: &[InterruptRecord]) -> Vec<&str> {
     questions.iter().map(|question| question.ask.0.as_str()).collect()
-}
-
-/// The open questions of a suspension that took place.
-pub(super) fn saved(outcome: Suspended) -> Vec<InterruptRecord> {
-    match outcome {
-        Suspended::Saved(open) => open,
-        other => panic!("expected a saved suspension, got {other:?}"),
-    }
 }
 
 /// Runs all at once, each in a task of its own, and gives their results in order.
