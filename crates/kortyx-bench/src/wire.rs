@@ -6,6 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -14,7 +15,9 @@ use tokio::{
         TcpListener, TcpStream,
         tcp::{OwnedReadHalf, OwnedWriteHalf},
     },
+    sync::mpsc,
     task::JoinSet,
+    time::sleep_until,
 };
 
 use crate::error::Error;
@@ -23,6 +26,7 @@ use crate::error::Error;
 pub(crate) struct Wire {
     ports: Vec<u16>,
     counter: Arc<Counter>,
+    delay: Duration,
     _accepting: JoinSet<()>,
 }
 
@@ -41,6 +45,12 @@ struct Ports(Vec<(Vec<u8>, Vec<u8>)>);
 impl Wire {
     /// Starts a relay to each of these ports of the loopback interface; one count for all.
     pub(crate) async fn to(servers: &[u16]) -> Result<Self, Error> {
+        Self::slow(servers, Duration::ZERO).await
+    }
+
+    /// The same, and each reply takes so much longer: far longer than what a call does beside waiting, so that its duration tells
+    /// how many replies it waited for, one after another, whatever else is said meanwhile.
+    pub(crate) async fn slow(servers: &[u16], delay: Duration) -> Result<Self, Error> {
         let (mut listeners, mut ports) = (Vec::new(), Vec::new());
         for _ in servers {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::io("listen"))?;
@@ -51,9 +61,9 @@ impl Wire {
         let names = Arc::new(Ports::new(servers, &ports));
         let mut accepting = JoinSet::new();
         for (listener, server) in listeners.into_iter().zip(servers) {
-            accepting.spawn(accept(listener, *server, counter.clone(), names.clone()));
+            accepting.spawn(accept(listener, *server, counter.clone(), names.clone(), delay));
         }
-        Ok(Self { ports, counter, _accepting: accepting })
+        Ok(Self { ports, counter, delay, _accepting: accepting })
     }
 
     /// Where the relays listen, in the order of their servers.
@@ -64,6 +74,15 @@ impl Wire {
     /// Round trips since the last call.
     pub(crate) fn take(&self) -> u64 {
         self.counter.take()
+    }
+
+    /// Round trips of what began then: as they were counted since the last call, or as long as they took.
+    pub(crate) fn trips_since(&self, began: Instant) -> u64 {
+        let counted = self.take();
+        match self.delay.as_millis() {
+            0 => counted,
+            delay => u64::try_from(began.elapsed().as_millis() / delay).unwrap_or(u64::MAX),
+        }
     }
 }
 
@@ -107,23 +126,29 @@ fn place(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }
 
-async fn accept(listener: TcpListener, server: u16, counter: Arc<Counter>, ports: Arc<Ports>) {
+async fn accept(listener: TcpListener, server: u16, counter: Arc<Counter>, ports: Arc<Ports>, delay: Duration) {
     let mut relays = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        relays.spawn(relay(client, server, counter.clone(), ports.clone()));
+        relays.spawn(relay(client, server, counter.clone(), ports.clone(), delay));
     }
 }
 
-async fn relay(client: TcpStream, server: u16, counter: Arc<Counter>, ports: Arc<Ports>) -> Option<()> {
+async fn relay(
+    client: TcpStream,
+    server: u16,
+    counter: Arc<Counter>,
+    ports: Arc<Ports>,
+    delay: Duration,
+) -> Option<()> {
     let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).await.ok()?;
     client.set_nodelay(true).ok()?;
     server.set_nodelay(true).ok()?;
     let ((client, to_client), (server, to_server)) = (client.into_split(), server.into_split());
-    let asking = pass(client, to_server, |asked| {
+    let asking = pass(client, to_server, Duration::ZERO, |asked| {
         counter.client_speaks();
         asked
     });
-    let answering = pass(server, to_client, |said| {
+    let answering = pass(server, to_client, delay, |said| {
         counter.server_speaks();
         ports.replaced(said)
     });
@@ -132,14 +157,39 @@ async fn relay(client: TcpStream, server: u16, counter: Arc<Counter>, ports: Arc
     Some(())
 }
 
-/// Passes on what comes, until nothing does.
-async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, see: impl Fn(Vec<u8>) -> Vec<u8>) -> Option<()> {
+/// Passes on what comes, until nothing does; each after its own delay, so that what comes together goes together.
+async fn pass(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    delay: Duration,
+    see: impl Fn(Vec<u8>) -> Vec<u8>,
+) -> Option<()> {
     let mut buffer = vec![0; 64 * 1024];
-    loop {
-        let read = from.read(&mut buffer).await.ok()?;
-        let come = buffer.get(..read).filter(|come| !come.is_empty())?;
-        to.write_all(&see(come.to_vec())).await.ok()?;
+    if delay.is_zero() {
+        loop {
+            to.write_all(&see(next(&mut from, &mut buffer).await?)).await.ok()?;
+        }
     }
+    let (sender, mut late) = mpsc::unbounded_channel();
+    let coming = async {
+        while let Some(come) = next(&mut from, &mut buffer).await {
+            sender.send((Instant::now() + delay, see(come))).ok()?;
+        }
+        None
+    };
+    let going = async {
+        while let Some((due, come)) = late.recv().await {
+            sleep_until(due.into()).await;
+            to.write_all(&come).await.ok()?;
+        }
+        None
+    };
+    tokio::select! { over = coming => over, over = going => over }
+}
+
+async fn next(from: &mut OwnedReadHalf, buffer: &mut [u8]) -> Option<Vec<u8>> {
+    let read = from.read(buffer).await.ok()?;
+    buffer.get(..read).filter(|come| !come.is_empty()).map(<[u8]>::to_vec)
 }
 
 #[cfg(test)]
@@ -224,6 +274,27 @@ mod tests {
         other.write_all(b"\n").await.unwrap();
         hear(&mut other, 1).await;
         assert_eq!(wire.take(), 1);
+    }
+
+    #[tokio::test]
+    async fn replies_that_are_late_tell_by_the_time_how_many_were_waited_for() {
+        let (world, _serving) = world().await;
+        let wire = Wire::slow(world.ports(), Duration::from_millis(50)).await.unwrap();
+        let (mut stream, mut other) = (connect(&wire).await, connect(&wire).await);
+
+        let mut fewest = u64::MAX;
+        for _ in 0..5 {
+            let began = Instant::now();
+            for _ in 0..2 {
+                stream.write_all(b"one\n").await.unwrap();
+                other.write_all(b"meanwhile\n").await.unwrap();
+                hear(&mut stream, 1).await;
+            }
+            fewest = fewest.min(wire.trips_since(began));
+            hear(&mut other, 2).await;
+        }
+
+        assert_eq!(fewest, 2);
     }
 
     #[test]

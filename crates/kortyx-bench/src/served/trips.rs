@@ -1,6 +1,9 @@
 //! Round trips, as a relay counts them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use kortyx_store::Store;
 use tokio::time::sleep;
@@ -58,11 +61,13 @@ pub(super) async fn count(store: &Arc<dyn Store>, wire: &Wire, size: Size, optio
     let (mut pauses, mut resumes) = (Vec::new(), Vec::new());
     for _ in 0..options.size(25, 9) {
         settle(wire).await;
+        let began = Instant::now();
         let handle = workload.pause().await?;
-        pauses.push(float(wire.take()));
+        pauses.push(float(wire.trips_since(began)));
         settle(wire).await;
+        let began = Instant::now();
         workload.answer(&handle).await?;
-        resumes.push(float(wire.take()));
+        resumes.push(float(wire.trips_since(began)));
     }
     Ok(Trips { to_pause: median(&pauses), to_resume: median(&resumes) })
 }
