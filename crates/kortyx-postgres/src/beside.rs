@@ -4,8 +4,9 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 use kortyx_protocol::{RunId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CacheableStore, ClaimRequest, Claimed, Drive, ExpireRequest, ExpiredBatch, Lease,
-    OpenRun, Proof, Revision, RunRef, Scope, SnapshotCache, StoreError, StoreErrorKind, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CacheableStore, ClaimRequest, Claimed, Drive, ExpireRequest, ExpiredBatch,
+    InterruptRecord, Lease, OpenRun, Proof, Revision, RunRef, Scope, SnapshotCache, StoreError, StoreErrorKind,
+    Suspend, Suspended,
 };
 use serde_json::{Value, json};
 
@@ -42,15 +43,20 @@ impl PostgresStore {
         }
         let revision = cache.and_then(|cache| cache.revision(&request.snapshot));
         let draft = drafts::suspend(&request).with("revision", text(revision));
-        let reply = self.transit(NAME, "suspend", draft).await?;
+        let mut reply = self.transit(NAME, "suspend", draft).await?;
         match reply.head.kind.as_str() {
             "saved" => {
                 let run_id = match &request.run {
                     RunRef::New(run, _) => &run.run_id,
                     RunRef::Held(lease) => &lease.run_id,
                 };
+                let published = reply.published(run_id, request.publish).map_err(|malformed| malformed.told(NAME))?;
                 keep(cache, run_id, revision, request.snapshot);
-                Ok(Suspended::Saved(reply.open))
+                // What is past its time at once, without a default, is open for nobody.
+                let waits = |new: &InterruptRecord| new.default.is_some() || new.expires_at > new.created_at;
+                let mut open = reply.open;
+                open.extend(published.into_iter().filter(waits));
+                Ok(Suspended::Saved(open))
             }
             "answered" => Ok(Suspended::Answered(reply.answers)),
             "cancelled" => Ok(Suspended::Cancelled),

@@ -1,7 +1,10 @@
 //! The server: how connections are made, how calls reach it, and when they are tried again. Nothing else names the driver.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -32,8 +35,38 @@ pub(crate) struct Row {
 pub(crate) struct Client {
     pub(crate) config: Arc<PostgresConfig>,
     pool: Pool<PgConnection>,
+    statements: Statements,
+}
+
+/// What is prepared on a connection.
+struct Statements {
     transit: Arc<str>,
+    suspend: Arc<str>,
+    answer: Arc<str>,
+    finish: Arc<str>,
     read: Arc<str>,
+}
+
+impl Statements {
+    fn new(config: &PostgresConfig) -> Self {
+        Self {
+            transit: config.render(include_str!("queries/transit.sql")).into(),
+            suspend: config.render(include_str!("queries/suspend.sql")).into(),
+            answer: config.render(include_str!("queries/answer.sql")).into(),
+            finish: config.render(include_str!("queries/finish.sql")).into(),
+            read: config.render(include_str!("queries/read.sql")).into(),
+        }
+    }
+
+    /// The statement of a transition. All take the same values; what is done most often has one of its own.
+    fn transition(&self, operation: &str) -> Arc<str> {
+        Arc::clone(match operation {
+            "suspend" => &self.suspend,
+            "answer" => &self.answer,
+            "finish" => &self.finish,
+            _ => &self.transit,
+        })
+    }
 }
 
 /// Whether the driver understands an address.
@@ -45,15 +78,15 @@ impl Client {
     pub(crate) fn new(config: Arc<PostgresConfig>) -> Self {
         Self {
             pool: Pool::new(config.pool_size, Duration::from_mins(10), Duration::from_mins(30)),
-            transit: config.render(include_str!("queries/transit.sql")).into(),
-            read: config.render(include_str!("queries/read.sql")).into(),
+            statements: Statements::new(&config),
             config,
         }
     }
 
     /// Makes a call: until it succeeds, is refused, or the time for trying again is over.
     pub(crate) async fn call(&self, request: &Request) -> Result<Vec<Row>, Failure> {
-        retrying(self.config.retry_for, || self.attempt(request)).await
+        let is_tried = AtomicBool::new(false);
+        retrying(self.config.retry_for, || self.attempt(request, is_tried.swap(true, Ordering::Relaxed))).await
     }
 
     /// Asks the server for a sign of life.
@@ -67,9 +100,9 @@ impl Client {
         .await
     }
 
-    async fn attempt(&self, request: &Request) -> Result<Vec<Row>, Failure> {
+    async fn attempt(&self, request: &Request, again: bool) -> Result<Vec<Row>, Failure> {
         let mut session = self.session().await?;
-        let rows = session.call(request).await?;
+        let rows = session.call(request, again).await?;
         session.end();
         Ok(rows)
     }
@@ -129,7 +162,9 @@ fn options(url: &str, config: &PostgresConfig) -> Result<PgConnectOptions, Failu
     options = options.extra_float_digits(None).statement_cache_capacity(8).disable_statement_logging();
     if !config.pgbouncer {
         let timeout = config.statement_timeout.as_millis().to_string();
-        options = options.options([("statement_timeout", timeout.as_str())]);
+        // Plans that are made while tables are small must be as good later. Functions have the same settings of their own.
+        let settings = [("statement_timeout", timeout.as_str()), ("enable_seqscan", "off"), ("jit", "off")];
+        options = options.options(settings);
     }
     Ok(options)
 }
@@ -160,8 +195,8 @@ impl Session<'_> {
         Ok(rows.iter().map(|row| (0..row.len()).map(|column| text(row, column)).collect()).collect())
     }
 
-    /// Makes a call, in one round trip.
-    async fn call(&mut self, request: &Request) -> Result<Vec<Row>, Failure> {
+    /// Makes a call, in one round trip. It is made again when an attempt before may have taken effect.
+    async fn call(&mut self, request: &Request, again: bool) -> Result<Vec<Row>, Failure> {
         let client = self.client;
         let limit = client.config.statement_timeout + Duration::from_secs(1);
         let rows = if client.config.pgbouncer {
@@ -170,19 +205,22 @@ impl Session<'_> {
             let sql = format!(
                 "SET LOCAL statement_timeout = {}; DECLARE reply BINARY CURSOR FOR {}; FETCH ALL reply",
                 client.config.statement_timeout.as_millis(),
-                request.inline(&client.config)
+                request.inline(&client.config, again)
             );
             client.bounded(limit, sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut self.connection)).await
         } else {
             let payloads: Vec<&[u8]> = request.payloads.iter().map(AsRef::as_ref).collect();
             let body = request.body.to_string();
             let query = match &request.transition {
-                Some(id) => sqlx::query(AssertSqlSafe(Arc::clone(&client.transit)))
+                Some(id) => sqlx::query(AssertSqlSafe(client.statements.transition(request.operation)))
                     .bind(request.operation)
                     .bind(id.as_str())
+                    .bind(again)
                     .bind(body)
                     .bind(payloads),
-                None => sqlx::query(AssertSqlSafe(Arc::clone(&client.read))).bind(request.operation).bind(body),
+                None => {
+                    sqlx::query(AssertSqlSafe(Arc::clone(&client.statements.read))).bind(request.operation).bind(body)
+                }
             };
             client.bounded(limit, query.fetch_all(&mut self.connection)).await
         }?;

@@ -1,10 +1,12 @@
 //! What the database's functions say.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use bytes::Bytes;
-use kortyx_protocol::{RequestId, RunId, Timestamp};
+use kortyx_protocol::{RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, Claimed, Drive, InterruptRecord, Lease, Receipt,
-    Refusal, Revision, RunRecord, RunStatus,
+    AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, Claimed, Drive, InterruptRecord, Lease, NewInterrupt,
+    Receipt, Refusal, Revision, RunRecord, RunStatus,
 };
 use serde::Deserialize;
 
@@ -24,6 +26,10 @@ pub(crate) struct Head {
     pub(crate) until: i64,
     pub(crate) cancel_requested: bool,
     pub(crate) run_id: Option<RunId>,
+    /// When it took effect, and the session and the context of its run.
+    at: i64,
+    session_id: Option<SessionId>,
+    context: BTreeMap<String, String>,
     pub(crate) request_id: Option<RequestId>,
     pub(crate) runs: u64,
     pub(crate) checkpoints: u64,
@@ -136,6 +142,19 @@ impl Reply {
                 (Err(_), _) => {}
             }
         }
+    }
+
+    /// Questions that a transition published, as it stored them.
+    pub(crate) fn published(&mut self, run_id: &RunId, publish: Vec<NewInterrupt>) -> Reading<Vec<InterruptRecord>> {
+        if publish.is_empty() {
+            return Ok(Vec::new());
+        }
+        let lost = || Malformed("a reply says not whose questions it published".to_owned());
+        let session_id = self.head.session_id.take().ok_or_else(lost)?;
+        let context = Arc::new(row::context(std::mem::take(&mut self.head.context))?);
+        let at = Timestamp::from_millis(self.head.at);
+        let record = |new| InterruptRecord::new(new, run_id.clone(), session_id.clone(), Arc::clone(&context), at);
+        Ok(publish.into_iter().map(record).collect())
     }
 
     /// What became of answers. The run that they grant is in the claims.

@@ -26,13 +26,13 @@ pub(crate) struct Request {
 
 impl Request {
     /// The call as a text, for a pooler that may hand every statement to another server process.
-    pub(crate) fn inline(&self, config: &PostgresConfig) -> String {
+    pub(crate) fn inline(&self, config: &PostgresConfig, again: bool) -> String {
         let body = literal(&self.body.to_string());
         let (statement, places) = match &self.transition {
             Some(id) => {
                 let payloads = self.payloads.iter().map(|payload| format!("E'\\\\x{}'::bytea", hex(payload)));
                 let payloads = format!("ARRAY[{}]::bytea[]", payloads.collect::<Vec<_>>().join(","));
-                let places = vec![literal(self.operation), literal(id), body, payloads];
+                let places = vec![literal(self.operation), literal(id), again.to_string(), body, payloads];
                 (include_str!("queries/transit_inline.sql"), places)
             }
             None => (include_str!("queries/read.sql"), vec![literal(self.operation), body]),
@@ -258,8 +258,8 @@ mod tests {
         let body = json!({"ask": "it's \\ $1 $2 '; --"});
         let payloads = vec![Bytes::from_static(b"\x00'"), Bytes::from_static(b"")];
         let request = Request { operation: "open", transition: Some("1f".to_owned()), body, payloads };
-        let expected = r#"SELECT tag, data, p1, p2, p3 FROM "kortyx".quiet_v1(E'open', E'1f'::text::uuid, E'{"ask":"it''s \\\\ $1 $2 ''; --"}'::text::jsonb, ARRAY[E'\\x0027'::bytea,E'\\x'::bytea]::bytea[])"#;
-        assert_eq!(request.inline(&config).trim(), expected);
+        let expected = r#"SELECT tag, data, p1, p2, p3 FROM "kortyx".quiet_v1(E'open', E'1f'::text::uuid, true, E'{"ask":"it''s \\\\ $1 $2 ''; --"}'::text::jsonb, ARRAY[E'\\x0027'::bytea,E'\\x'::bytea]::bytea[])"#;
+        assert_eq!(request.inline(&config, true).trim(), expected);
     }
 
     #[test]

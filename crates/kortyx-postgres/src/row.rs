@@ -44,7 +44,7 @@ pub(crate) fn optional(row: &mut Row, place: usize) -> Option<Bytes> {
     row.payloads.get_mut(place).and_then(Option::take)
 }
 
-fn context(stored: BTreeMap<String, String>) -> Reading<BTreeMap<String, Scalar>> {
+pub(crate) fn context(stored: BTreeMap<String, String>) -> Reading<BTreeMap<String, Scalar>> {
     decode_context(stored).ok_or_else(|| Malformed("a context holds what is no scalar".to_owned()))
 }
 

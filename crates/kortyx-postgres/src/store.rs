@@ -169,9 +169,10 @@ impl Store for PostgresStore {
         const NAME: &str = "record";
         let entries = request.entries.iter().map(|entry| ("an entry", entry));
         self.check(NAME, entries.chain(published(&request.publish)))?;
-        let reply = self.transit(NAME, "record", drafts::record(&request)).await?;
-        let cancel_requested = reply.head.cancel_requested;
-        Ok(Recorded { answers: reply.answers, published: reply.open, cancel_requested })
+        let mut reply = self.transit(NAME, "record", drafts::record(&request)).await?;
+        let published = reply.published(&request.lease.run_id, request.publish);
+        let published = published.map_err(|malformed| malformed.told(NAME))?;
+        Ok(Recorded { answers: reply.answers, published, cancel_requested: reply.head.cancel_requested })
     }
 
     async fn suspend(&self, request: Suspend) -> Result<Suspended, StoreError> {

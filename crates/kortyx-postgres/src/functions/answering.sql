@@ -31,23 +31,28 @@ DECLARE
     a jsonb;
     now bigint;
     verdict text;
-    verdicts text[] := '{}';
-    keys bigint[] := '{}';
-    runs bigint[] := '{}';
+    verdicts text[];
+    keys bigint[];
     ends boolean := FALSE;
-    refusals jsonb := '[]';
-    receipts jsonb := '[]';
-    owner kortyx.runs;
+    refusals jsonb[];
+    receipts jsonb[];
     asked integer := jsonb_array_length(p -> 'answers');
 BEGIN
-    PERFORM 1 FROM kortyx.runs AS o
-    WHERE o.id IN (
-        SELECT i.run FROM kortyx.interrupts AS i
-        WHERE i.request_id = ANY (ARRAY(SELECT value ->> 'request_id' FROM jsonb_array_elements(p -> 'answers')))
-    )
-    ORDER BY o.id FOR UPDATE;
+    IF asked = 1 THEN
+        SELECT * INTO r FROM kortyx.runs AS o
+        WHERE o.id = (SELECT i.run FROM kortyx.interrupts AS i WHERE i.request_id = p -> 'answers' -> 0 ->> 'request_id')
+        FOR UPDATE;
+    ELSE
+        PERFORM 1 FROM kortyx.runs AS o
+        WHERE o.id IN (
+            SELECT i.run FROM kortyx.interrupts AS i
+            WHERE i.request_id = ANY (ARRAY(SELECT value ->> 'request_id' FROM jsonb_array_elements(p -> 'answers')))
+        )
+        ORDER BY o.id FOR UPDATE;
+    END IF;
     now := kortyx.now_v1((p ->> 'shift')::bigint);
-    FOR a IN SELECT value FROM jsonb_array_elements(p -> 'answers') LOOP
+    FOR place IN 0 .. asked - 1 LOOP
+        a := p -> 'answers' -> place;
         verdict := 'unknown';
         SELECT * INTO q FROM kortyx.interrupts AS i WHERE i.request_id = a ->> 'request_id';
         IF FOUND THEN
@@ -62,49 +67,43 @@ BEGIN
             THEN
                 verdict := kortyx.judge_v1(a, b[(a ->> 'answer')::integer], q, r, now);
                 keys := keys || q.id;
-                runs := runs || r.id;
-                IF owner.id IS NULL THEN
-                    owner := r;
-                END IF;
-                IF (a ->> 'cancel')::boolean AND NOT q.optional_cancel THEN
-                    ends := TRUE;
-                END IF;
+                ends := ends OR (a ->> 'cancel')::boolean AND NOT q.optional_cancel;
             END IF;
         END IF;
         verdicts := verdicts || verdict;
         IF verdict = 'repeat' THEN
-            receipts := receipts || jsonb_build_array(kortyx.receipt_v1(q, r.run_id));
+            receipts := receipts || kortyx.receipt_v1(q, r.run_id);
         ELSIF verdict <> 'accept' THEN
-            refusals := refusals || jsonb_build_array(jsonb_build_object(
+            refusals := refusals || jsonb_build_object(
                 'request_id', a ->> 'request_id', 'refusal', verdict,
-                'receipt', CASE WHEN verdict = 'conflict' THEN kortyx.receipt_v1(q, r.run_id) END));
+                'receipt', CASE WHEN verdict = 'conflict' THEN kortyx.receipt_v1(q, r.run_id) END);
         END IF;
     END LOOP;
-    IF cardinality(keys) = asked THEN
-        PERFORM kortyx.check_answers_v1(keys, runs, ends);
+    IF asked > 1 AND cardinality(keys) = asked THEN
+        PERFORM kortyx.check_answers_v1(keys, ends);
     END IF;
-    IF jsonb_array_length(refusals) > 0 THEN
+    IF refusals IS NOT NULL THEN
         RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object(
             'w', FALSE, 'kind', 'refused', 'refusals', refusals)));
     END IF;
     IF NOT 'accept' = ANY (verdicts) THEN
         RETURN jsonb_build_array(
             jsonb_build_array('head', NULL, jsonb_build_object('w', FALSE, 'kind', 'duplicate', 'receipts', receipts)),
-            jsonb_build_array('run', owner.id));
+            jsonb_build_array('run', r.id));
     END IF;
-    RETURN kortyx.accept_v1(p, b, owner, keys, verdicts, ends, now);
+    RETURN kortyx.accept_v1(p, b, r, keys, verdicts, ends, now);
 END
 $$;
 
 -- Refuses answers that contradict each other.
-CREATE FUNCTION kortyx.check_answers_v1(p_keys bigint[], p_runs bigint[], p_ends boolean) RETURNS void
+CREATE FUNCTION kortyx.check_answers_v1(p_keys bigint[], p_ends boolean) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF (SELECT count(DISTINCT key) FROM unnest(p_keys) AS key) < cardinality(p_keys) THEN
         RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'a question is answered twice';
-    ELSIF (SELECT count(DISTINCT run) FROM unnest(p_runs) AS run) > 1 THEN
+    ELSIF (SELECT count(DISTINCT i.run) FROM kortyx.interrupts AS i WHERE i.id = ANY (p_keys)) > 1 THEN
         RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'the questions belong to different runs';
-    ELSIF p_ends AND cardinality(p_keys) > 1 THEN
+    ELSIF p_ends THEN
         RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'a cancellation that ends the run must be the only answer';
     END IF;
 END
@@ -117,47 +116,45 @@ CREATE FUNCTION kortyx.accept_v1(
 LANGUAGE plpgsql AS $$
 DECLARE
     a jsonb;
-    place integer := 0;
-    receipts jsonb := '[]';
+    receipts jsonb[];
     q kortyx.interrupts;
-    is_driven boolean := r.status = 'running' AND r.lease_until > p_now;
-    driver jsonb := nullif(p -> 'driver', 'null');
-    head jsonb := jsonb_build_object('w', TRUE, 'kind', 'accepted');
+    head jsonb;
     claim jsonb;
 BEGIN
-    FOR a IN SELECT value FROM jsonb_array_elements(p -> 'answers') LOOP
-        place := place + 1;
+    FOR place IN 1 .. cardinality(p_keys) LOOP
         IF p_verdicts[place] = 'accept' THEN
             -- A cancellation that ends the run is no answer that a driver gets: it has a receipt and is not counted.
             r.answers := r.answers + 1;
+            a := p -> 'answers' -> (place - 1);
             UPDATE kortyx.interrupts AS i
             SET status = CASE WHEN p_ends THEN 'cancelled' ELSE 'answered' END, answer = b[(a ->> 'answer')::integer],
                 seq = r.answers, answered_at = p_now, actor = a ->> 'actor'
             WHERE i.id = p_keys[place] RETURNING * INTO q;
-            PERFORM kortyx.forget_v1(r, ARRAY[q.id]);
+            IF cardinality(r.pairs) > 0 THEN
+                PERFORM kortyx.forget_v1(r, ARRAY[q.id]);
+            END IF;
         ELSE
             SELECT * INTO q FROM kortyx.interrupts AS i WHERE i.id = p_keys[place];
         END IF;
-        receipts := receipts || jsonb_build_array(kortyx.receipt_v1(q, r.run_id));
+        receipts := receipts || kortyx.receipt_v1(q, r.run_id);
     END LOOP;
-    head := head || jsonb_build_object('receipts', receipts);
-    IF p_ends THEN
-        r.answers := r.answers - 1;
-    END IF;
-    IF is_driven THEN
+    IF r.status = 'running' AND r.lease_until > p_now THEN
         UPDATE kortyx.runs AS o
-        SET answers = r.answers, cancel_requested = o.cancel_requested OR p_ends, updated_at = p_now WHERE o.id = r.id;
-        head := head || jsonb_build_object('drive', 'driven', 'attention', jsonb_build_array(r.run_id));
+        SET answers = CASE WHEN p_ends THEN o.answers ELSE r.answers END, cancel_requested = o.cancel_requested OR p_ends,
+            updated_at = p_now
+        WHERE o.id = r.id;
+        head := jsonb_build_object('drive', 'driven', 'attention', jsonb_build_array(r.run_id));
     ELSIF p_ends THEN
         PERFORM kortyx.end_v1(r, 'cancelled', 'cancelled', p_now, NULL, NULL);
-        head := head || jsonb_build_object('drive', 'ended');
-    ELSIF driver IS NOT NULL THEN
-        claim := kortyx.grant_v1(r, driver, p_now);
-        head := head || jsonb_build_object('drive', 'granted');
+        head := '{"drive": "ended"}';
+    ELSIF p -> 'driver' <> 'null' THEN
+        claim := kortyx.grant_v1(r, p -> 'driver', p_now);
+        head := '{"drive": "granted"}';
     ELSE
         PERFORM kortyx.wake_v1(r, p_now);
-        head := head || jsonb_build_object('drive', 'left', 'work', TRUE);
+        head := '{"drive": "left", "work": true}';
     END IF;
+    head := head || jsonb_build_object('w', TRUE, 'kind', 'accepted', 'receipts', receipts);
     RETURN jsonb_build_array(jsonb_build_array('head', NULL, head))
         || CASE WHEN claim IS NULL THEN '[]' ELSE jsonb_build_array(claim) END;
 END

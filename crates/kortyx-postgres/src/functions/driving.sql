@@ -1,5 +1,6 @@
 -- Transitions of a run that a driver makes. A reply is an array of references, the first of which is its head; `w` in the
--- head says that something was written, so that the reply is kept.
+-- head says that something was written, so that the reply is kept. Questions that a transition publishes are not told again:
+-- the head has the time and what the caller may not know of the run.
 
 CREATE FUNCTION kortyx.open_v1(p jsonb, b bytea[]) RETURNS jsonb
 LANGUAGE plpgsql AS $$
@@ -19,7 +20,6 @@ LANGUAGE plpgsql AS $$
 DECLARE
     r kortyx.runs;
     now bigint;
-    keys bigint[];
     changes boolean := jsonb_array_length(p -> 'entries') + jsonb_array_length(p -> 'publish')
         + jsonb_array_length(p -> 'withdraw') > 0;
     reply jsonb;
@@ -29,7 +29,7 @@ BEGIN
     IF jsonb_array_length(p -> 'withdraw') > 0 THEN
         PERFORM kortyx.close_v1(r, ARRAY(SELECT jsonb_array_elements_text(p -> 'withdraw')), 'superseded', now);
     END IF;
-    keys := kortyx.publish_v1(r, p -> 'publish', b, now);
+    PERFORM kortyx.publish_v1(r, p -> 'publish', b, now, FALSE);
     IF jsonb_array_length(p -> 'entries') > 0 THEN
         INSERT INTO kortyx.entries (run, body)
         SELECT r.id, b[entry::integer]
@@ -41,7 +41,7 @@ BEGIN
         WHERE o.id = r.id;
     END IF;
     reply := jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object(
-        'w', changes, 'cancel_requested', r.cancel_requested))) || kortyx.refs_v1('open', keys);
+        'w', changes, 'cancel_requested', r.cancel_requested, 'at', now, 'session_id', r.session_id, 'context', r.context)));
     IF r.answers > (p ->> 'answers_seen')::bigint THEN
         reply := reply || jsonb_build_array(jsonb_build_array('answers', r.id, jsonb_build_object(
             'above', (p ->> 'answers_seen')::bigint, 'upto', r.answers)));
@@ -62,11 +62,13 @@ LANGUAGE plpgsql AS $$
 DECLARE
     r kortyx.runs;
     now bigint;
+    before bigint[];
     opened bigint[];
     body bytea := b[(p ->> 'snapshot')::integer];
     c jsonb := nullif(p -> 'checkpoint', 'null');
+    is_new boolean := p -> 'run' <> 'null';
 BEGIN
-    IF p -> 'run' <> 'null' THEN
+    IF is_new THEN
         IF c IS NOT NULL THEN
             PERFORM kortyx.lock_session_v1(p -> 'run' ->> 'session_id');
         END IF;
@@ -77,7 +79,7 @@ BEGIN
         now := kortyx.now_v1((p ->> 'shift')::bigint);
         IF r.cancel_requested THEN
             PERFORM kortyx.end_v1(r, 'cancelled', 'cancelled', now, NULL, NULL);
-            RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object('w', TRUE, 'kind', 'cancelled')));
+            RETURN '[["head", null, {"w": true, "kind": "cancelled"}]]';
         END IF;
         IF r.answers > (p ->> 'answers_seen')::bigint THEN
             RETURN kortyx.answered_v1(r, (p ->> 'answers_seen')::bigint);
@@ -95,17 +97,23 @@ BEGIN
             PERFORM kortyx.close_v1(r, ARRAY(SELECT jsonb_array_elements_text(p -> 'withdraw')), 'superseded', now);
         END IF;
     END IF;
-    PERFORM kortyx.publish_v1(r, p -> 'publish', b, now);
-    opened := kortyx.open_questions_v1(r.id, now);
+    IF NOT is_new THEN
+        before := kortyx.open_questions_v1(r.id, now);
+    END IF;
+    opened := before || kortyx.publish_v1(r, p -> 'publish', b, now, is_new);
+    IF p -> 'publish' @> '[{"ttl": 0}]' THEN
+        opened := kortyx.open_questions_v1(r.id, now);
+    END IF;
     IF cardinality(opened) = 0 THEN
         PERFORM kortyx.end_v1(r, 'expired', 'expired', now, NULL, NULL);
-        RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object('w', TRUE, 'kind', 'expired')));
+        RETURN '[["head", null, {"w": true, "kind": "expired"}]]';
     END IF;
     IF c IS NOT NULL THEN
         PERFORM kortyx.append_v1(r.session_id, c, b[(c ->> 'state')::integer], now, r, opened, NULL);
     END IF;
-    RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object('w', TRUE, 'kind', 'saved')))
-        || kortyx.refs_v1('open', opened);
+    RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object(
+        'w', TRUE, 'kind', 'saved', 'at', now, 'session_id', r.session_id, 'context', r.context)))
+        || kortyx.refs_v1('open', before);
 END
 $$;
 
@@ -142,7 +150,7 @@ BEGIN
     IF c IS NOT NULL THEN
         PERFORM kortyx.append_v1(r.session_id, c, b[(c ->> 'state')::integer], now, r, NULL, NULL);
     END IF;
-    RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object('w', TRUE, 'kind', 'done')));
+    RETURN '[["head", null, {"w": true, "kind": "done"}]]';
 END
 $$;
 
@@ -160,7 +168,7 @@ BEGIN
         SET status = 'parked', reason = p ->> 'reason', lease_until = 0, driver = NULL, updated_at = now
         WHERE o.id = r.id;
     END IF;
-    RETURN jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object('w', TRUE)));
+    RETURN '[["head", null, {"w": true}]]';
 END
 $$;
 

@@ -83,8 +83,13 @@ BEGIN
         WHERE o.snapshot IS NOT NULL;
         RETURN;
     WHEN 'interrupt' THEN
-        SELECT coalesce(jsonb_agg(jsonb_build_array('question', i.id, jsonb_build_object('now', now))), '[]') INTO reply
-        FROM kortyx.interrupts AS i WHERE i.request_id = p ->> 'id';
+        tag := 'head';
+        data := json_build_object('now', now)::text;
+        RETURN NEXT;
+        RETURN QUERY
+        SELECT 'question', kortyx.question_v1(i, o, kortyx.seen_v1(i, now)), i.question, i.default_answer, i.answer
+        FROM kortyx.interrupts AS i JOIN kortyx.runs AS o ON o.id = i.run WHERE i.request_id = p ->> 'id';
+        RETURN;
     WHEN 'list' THEN
         room := (p ->> 'limit')::integer;
         keys := kortyx.page_v1(p, now, room + 1);

@@ -34,16 +34,18 @@ BEGIN
             (SELECT o.session_id FROM kortyx.runs AS o WHERE o.run_id = p_lease ->> 'run_id'));
     END IF;
     SELECT * INTO r FROM kortyx.runs AS o WHERE o.run_id = p_lease ->> 'run_id' FOR UPDATE;
-    IF NOT FOUND THEN
+    IF r.fence = (p_lease ->> 'fence')::bigint AND r.lease_until <> 0
+        AND r.status NOT IN ('completed', 'failed', 'cancelled', 'expired') THEN
+        RETURN r;
+    END IF;
+    IF r.id IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'no such run';
     ELSIF r.status IN ('completed', 'failed', 'cancelled', 'expired') THEN
         RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'the run has ended';
     ELSIF r.fence <> (p_lease ->> 'fence')::bigint THEN
         RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'another lease was granted since';
-    ELSIF r.lease_until = 0 THEN
-        RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'the lease was given up';
     END IF;
-    RETURN r;
+    RAISE EXCEPTION USING ERRCODE = 'KX001', MESSAGE = 'the lease was given up';
 END
 $$;
 
@@ -67,23 +69,23 @@ BEGIN
         CASE WHEN p_driver IS NULL THEN 0 ELSE kortyx.later_v1(p_now, (p_driver ->> 'ttl')::bigint) END,
         p_driver ->> 'id', p_answers, p_answers, FALSE, FALSE, p_snapshot, decode(p_revision, 'hex')
     )
-    ON CONFLICT (run_id) DO NOTHING RETURNING * INTO r;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = format('run %s exists', p_run ->> 'run_id');
-    END IF;
+    RETURNING * INTO r;
     RETURN r;
 END
 $$;
 
--- Publishes questions of a run; gives their keys, in order.
-CREATE FUNCTION kortyx.publish_v1(r kortyx.runs, p_publish jsonb, b bytea[], p_now bigint) RETURNS bigint[]
+-- Publishes questions of a run; gives their keys, in order. A new run has asked nothing before.
+CREATE FUNCTION kortyx.publish_v1(
+    r kortyx.runs, p_publish jsonb, b bytea[], p_now bigint, p_is_new boolean
+) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
     q jsonb;
     key bigint;
     keys bigint[] := '{}';
 BEGIN
-    FOR q IN SELECT value FROM jsonb_array_elements(p_publish) LOOP
+    FOR place IN 0 .. jsonb_array_length(p_publish) - 1 LOOP
+        q := p_publish -> place;
         INSERT INTO kortyx.interrupts (
             request_id, run, session_id, token, ask, workflow, node, question, created_at, expires_at, status,
             default_answer, optional_cancel, after_response
@@ -92,12 +94,9 @@ BEGIN
             b[(q ->> 'question')::integer], p_now, kortyx.later_v1(p_now, (q ->> 'ttl')::bigint), 'pending',
             b[(q ->> 'default')::integer], (q ->> 'optional_cancel')::boolean, (q ->> 'after_response')::boolean
         )
-        ON CONFLICT (request_id) DO NOTHING RETURNING id INTO key;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION USING ERRCODE = 'KX002', MESSAGE = format('question %s exists', q ->> 'request_id');
-        END IF;
+        RETURNING id INTO key;
         -- Here and elsewhere the order leads to the index by run, also before the tables have statistics.
-        IF q ->> 'ask' = ANY (ARRAY(
+        IF (place > 0 OR NOT p_is_new) AND q ->> 'ask' = ANY (ARRAY(
             SELECT i.ask FROM kortyx.interrupts AS i WHERE i.run = r.id AND i.status = 'pending' AND i.id <> key
             ORDER BY i.created_at, i.id)) THEN
             RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'a question is open at this place already';
@@ -117,20 +116,17 @@ $$;
 CREATE FUNCTION kortyx.close_v1(r kortyx.runs, p_asks text[], p_status text, p_now bigint) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
-    keys bigint[];
+    keys bigint[] := ARRAY(
+        SELECT o.id FROM kortyx.interrupts AS o
+        WHERE o.run = r.id AND o.status = 'pending' AND (p_asks IS NULL OR o.ask = ANY (p_asks))
+        ORDER BY o.created_at, o.id);
 BEGIN
-    WITH closed AS (
+    IF cardinality(keys) > 0 THEN
         UPDATE kortyx.interrupts AS i
-        SET status = CASE WHEN i.expires_at <= p_now THEN 'expired' ELSE p_status END
-        WHERE i.id = ANY (ARRAY(
-            SELECT o.id FROM kortyx.interrupts AS o
-            WHERE o.run = r.id AND o.status = 'pending' AND (p_asks IS NULL OR o.ask = ANY (p_asks))
-            ORDER BY o.created_at, o.id))
-        RETURNING i.id, i.created_at
-    )
-    SELECT array_agg(id ORDER BY created_at, id) INTO keys FROM closed;
-    PERFORM kortyx.forget_v1(r, keys);
-    RETURN coalesce(keys, '{}');
+        SET status = CASE WHEN i.expires_at <= p_now THEN 'expired' ELSE p_status END WHERE i.id = ANY (keys);
+        PERFORM kortyx.forget_v1(r, keys);
+    END IF;
+    RETURN keys;
 END
 $$;
 

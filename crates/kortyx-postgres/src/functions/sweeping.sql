@@ -112,9 +112,10 @@ BEGIN
         CONTINUE WHEN here IS NULL;
         r := done.run;
         closed := closed || here;
-        IF r.answers > counted THEN
-            UPDATE kortyx.runs AS o SET answers = r.answers, updated_at = now WHERE o.id = r.id;
-        END IF;
+        -- Its row changes with its questions in any case: who has read both can tell.
+        UPDATE kortyx.runs AS o
+        SET answers = r.answers, updated_at = CASE WHEN r.answers > counted THEN now ELSE o.updated_at END
+        WHERE o.id = r.id;
         IF r.status = 'running' AND r.lease_until > now THEN
             IF r.answers > counted THEN
                 attention := attention || jsonb_build_array(r.run_id);

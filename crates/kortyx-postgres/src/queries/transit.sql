@@ -1,1 +1,1 @@
-SELECT tag, data, p1, p2, p3 FROM kortyx.transit_v1($1, $2::text::uuid, $3::text::jsonb, $4)
+SELECT tag, data, p1, p2, p3 FROM kortyx.transit_v1($1, $2::text::uuid, $3, $4::text::jsonb, $5)
