@@ -45,6 +45,7 @@ struct Statements {
     answer: Arc<str>,
     finish: Arc<str>,
     read: Arc<str>,
+    interrupt: Arc<str>,
 }
 
 impl Statements {
@@ -55,16 +56,20 @@ impl Statements {
             answer: config.render(include_str!("queries/answer.sql")).into(),
             finish: config.render(include_str!("queries/finish.sql")).into(),
             read: config.render(include_str!("queries/read.sql")).into(),
+            interrupt: config.render(include_str!("queries/interrupt.sql")).into(),
         }
     }
 
-    /// The statement of a transition. All take the same values; what is done most often has one of its own.
-    fn transition(&self, operation: &str) -> Arc<str> {
-        Arc::clone(match operation {
+    /// The statement of a call. Transitions all take the same values, and so do readings; what is done most often has a
+    /// statement of its own.
+    fn of(&self, request: &Request) -> Arc<str> {
+        Arc::clone(match request.operation {
             "suspend" => &self.suspend,
             "answer" => &self.answer,
             "finish" => &self.finish,
-            _ => &self.transit,
+            "interrupt" => &self.interrupt,
+            _ if request.transition.is_some() => &self.transit,
+            _ => &self.read,
         })
     }
 }
@@ -163,7 +168,12 @@ fn options(url: &str, config: &PostgresConfig) -> Result<PgConnectOptions, Failu
     if !config.pgbouncer {
         let timeout = config.statement_timeout.as_millis().to_string();
         // Plans that are made while tables are small must be as good later. Functions have the same settings of their own.
-        let settings = [("statement_timeout", timeout.as_str()), ("enable_seqscan", "off"), ("jit", "off")];
+        let settings = [
+            ("statement_timeout", timeout.as_str()),
+            ("enable_seqscan", "off"),
+            ("jit", "off"),
+            ("plan_cache_mode", "force_generic_plan"),
+        ];
         options = options.options(settings);
     }
     Ok(options)
@@ -210,17 +220,11 @@ impl Session<'_> {
             client.bounded(limit, sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut self.connection)).await
         } else {
             let payloads: Vec<&[u8]> = request.payloads.iter().map(AsRef::as_ref).collect();
-            let body = request.body.to_string();
+            let body = serde_json::to_string(&request.body).unwrap_or_default();
+            let query = sqlx::query(AssertSqlSafe(client.statements.of(request))).bind(request.operation);
             let query = match &request.transition {
-                Some(id) => sqlx::query(AssertSqlSafe(client.statements.transition(request.operation)))
-                    .bind(request.operation)
-                    .bind(id.as_str())
-                    .bind(again)
-                    .bind(body)
-                    .bind(payloads),
-                None => {
-                    sqlx::query(AssertSqlSafe(Arc::clone(&client.statements.read))).bind(request.operation).bind(body)
-                }
+                Some(id) => query.bind(id.as_str()).bind(again).bind(body).bind(payloads),
+                None => query.bind(body),
             };
             client.bounded(limit, query.fetch_all(&mut self.connection)).await
         }?;

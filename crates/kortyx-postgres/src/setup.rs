@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Every version of the schema, oldest first: append only. A version brings tables and functions; a function that changes gets
-/// a new name, so that programs of the version before go on with theirs.
+/// a new name, and columns that statements of a program name stay, so that programs of the version before go on with theirs.
 const MIGRATIONS: [Migration; 1] = [Migration {
     version: 1,
     works_with: 1,

@@ -1,17 +1,18 @@
 -- The plain case of answering, in one statement: one answer by token to a question in time, of a run that only waits, by
 -- somebody who drives it on. Everything else, a second attempt, and a run that changed since it was read is the function's.
 -- See `functions/answering.sql`. Who changes a run's questions changes its row too.
-WITH request AS MATERIALIZED (
-    SELECT p, p -> 'answers' -> 0 AS a, p -> 'driver' AS driver, kortyx.now_v1((p ->> 'shift')::bigint) AS now
-    FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS parsed
-), plain AS MATERIALIZED (
+WITH plain AS MATERIALIZED (
     SELECT a, request.driver, now, o.id AS run, o.xmin AS version, i.id AS question,
         pg_advisory_xact_lock(hashtextextended($2::text::uuid::text, 0))
-    FROM request
+    FROM (
+        SELECT p -> 'answers' -> 0 AS a, p -> 'driver' AS driver, kortyx.now_v1((p ->> 'shift')::bigint) AS now
+        FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS parsed
+        WHERE NOT $3 AND jsonb_array_length(p -> 'answers') = 1 AND NOT (p ->> 'detached')::boolean
+        OFFSET 0
+    ) AS request
         JOIN kortyx.interrupts AS i ON i.request_id = a ->> 'request_id'
         JOIN kortyx.runs AS o ON o.id = i.run
-    WHERE NOT $3 AND jsonb_array_length(p -> 'answers') = 1 AND NOT (a ->> 'cancel')::boolean AND request.driver <> 'null'
-        AND NOT (p ->> 'detached')::boolean AND i.status = 'pending' AND i.expires_at > now
+    WHERE NOT (a ->> 'cancel')::boolean AND request.driver <> 'null' AND i.status = 'pending' AND i.expires_at > now
         AND sha256(convert_to(i.token, 'UTF8')) = decode(a ->> 'token', 'hex')
         AND coalesce(a ->> 'run_id' = o.run_id, TRUE) AND coalesce(a ->> 'session_id' = o.session_id, TRUE)
         AND o.status = 'suspended' AND NOT o.cancel_requested AND o.answers = o.absorbed AND NOT o.has_entries
@@ -20,24 +21,24 @@ WITH request AS MATERIALIZED (
     SET status = 'running', fence = o.fence + 1, lease_until = kortyx.later_v1(now, (plain.driver ->> 'ttl')::bigint),
         driver = plain.driver ->> 'id', answers = o.answers + 1, updated_at = now
     FROM plain WHERE o.id = plain.run AND o.xmin = plain.version
-    RETURNING o AS r, o.id, o.run_id, o.fence, o.lease_until, o.answers, o.pairs
+    RETURNING o AS r, a, question
 ), answered AS (
     UPDATE kortyx.interrupts AS i
-    SET status = 'answered', answer = $5[(a ->> 'answer')::integer], seq = run.answers, answered_at = now,
+    SET status = 'answered', answer = $5[(a ->> 'answer')::integer], seq = (r).answers, answered_at = (r).updated_at,
         actor = a ->> 'actor'
-    FROM plain, run WHERE i.id = plain.question
-    RETURNING i AS q, i.id, i.created_at, run.pairs
+    FROM run WHERE i.id = run.question
+    RETURNING i AS q, (r).id, (r).run_id, (r).fence, (r).lease_until, (r).pairs
 ), unlisted AS (
     DELETE FROM kortyx.pending_context AS c USING answered
-    WHERE c.pair = ANY (answered.pairs) AND c.created_at = answered.created_at AND c.interrupt = answered.id
+    WHERE c.pair = ANY (answered.pairs) AND c.created_at = (answered.q).created_at AND c.interrupt = (answered.q).id
 ), kept AS (
     INSERT INTO kortyx.transitions (id, at, reply)
-    SELECT $2::text::uuid, now, jsonb_build_array(
+    SELECT $2::text::uuid, (q).answered_at, jsonb_build_array(
         jsonb_build_array('head', NULL, jsonb_build_object(
             'w', TRUE, 'kind', 'accepted', 'drive', 'granted',
-            'receipts', jsonb_build_array(kortyx.receipt_v1(answered.q, run.run_id)))),
-        jsonb_build_array('claim', run.id, jsonb_build_object('fence', run.fence, 'until', run.lease_until)))
-    FROM plain, run, answered
+            'receipts', jsonb_build_array(kortyx.receipt_v1(q, run_id)))),
+        jsonb_build_array('claim', id, jsonb_build_object('fence', fence, 'until', lease_until)))
+    FROM answered
     RETURNING reply
 )
 SELECT 'head' AS tag, reply -> 0 ->> 2 AS data, NULL::bytea AS p1, NULL::bytea AS p2, NULL::bytea AS p3 FROM kept

@@ -1,10 +1,10 @@
 -- The plain case of finishing, in one statement: nothing is open, no entry is left and no checkpoint is taken. Everything
 -- else, a second attempt, and a run that changed since it was read is the function's. See `functions/driving.sql`.
-WITH request AS MATERIALIZED (SELECT $4::text::jsonb AS p),
-plain AS MATERIALIZED (
+WITH plain AS MATERIALIZED (
     SELECT p, p -> 'pin' AS pin, o.id, o.xmin AS version, kortyx.now_v1((p ->> 'shift')::bigint) AS now,
         pg_advisory_xact_lock(hashtextextended($2::text::uuid::text, 0))
-    FROM request JOIN kortyx.runs AS o ON o.run_id = p -> 'lease' ->> 'run_id'
+    FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS request
+        JOIN kortyx.runs AS o ON o.run_id = p -> 'lease' ->> 'run_id'
     WHERE NOT $3 AND p -> 'run' = 'null' AND p -> 'checkpoint' = 'null' AND o.status = 'running'
         AND o.fence = (p -> 'lease' ->> 'fence')::bigint AND o.lease_until <> 0
         AND o.answers <= (p ->> 'answers_seen')::bigint AND NOT o.has_entries
@@ -16,10 +16,10 @@ plain AS MATERIALIZED (
         driver = NULL, updated_at = now, snapshot = NULL, revision = NULL, outcome = $5[(p ->> 'outcome')::integer],
         reason = coalesce(p ->> 'reason', o.reason)
     FROM plain WHERE o.id = plain.id AND o.xmin = plain.version
-    RETURNING now
+    RETURNING o.updated_at
 ), kept AS (
     INSERT INTO kortyx.transitions (id, at, reply)
-    SELECT $2::text::uuid, now, '[["head", null, {"w": true, "kind": "done"}]]' FROM run
+    SELECT $2::text::uuid, updated_at, '[["head", null, {"w": true, "kind": "done"}]]' FROM run
     RETURNING reply
 )
 SELECT 'head' AS tag, reply -> 0 ->> 2 AS data, NULL::bytea AS p1, NULL::bytea AS p2, NULL::bytea AS p3 FROM kept

@@ -1,10 +1,9 @@
 -- The plain case of suspending, in one statement: a new run asks its first question, in time and without a checkpoint.
 -- Everything else, and a second attempt, is the function's. See `functions/driving.sql`.
-WITH request AS MATERIALIZED (SELECT $4::text::jsonb AS p),
-plain AS MATERIALIZED (
+WITH plain AS MATERIALIZED (
     SELECT p, p -> 'run' AS run, p -> 'pin' AS pin, p -> 'publish' -> 0 AS q, kortyx.now_v1((p ->> 'shift')::bigint) AS now,
         pg_advisory_xact_lock(hashtextextended($2::text::uuid::text, 0))
-    FROM request
+    FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS request
     WHERE NOT $3 AND p -> 'run' <> 'null' AND p -> 'checkpoint' = 'null' AND jsonb_array_length(p -> 'publish') = 1
         AND NOT p -> 'publish' @> '[{"ttl": 0}]'
 ), run AS (
@@ -16,7 +15,7 @@ plain AS MATERIALIZED (
         pin ->> 'fingerprint', run -> 'context', ARRAY(SELECT jsonb_array_elements_text(run -> 'pairs')::uuid), 'suspended',
         now, now, 0, 0, 0, 0, FALSE, FALSE, $5[(p ->> 'snapshot')::integer], decode(p ->> 'revision', 'hex')
     FROM plain
-    RETURNING id, session_id, context, pairs
+    RETURNING id, session_id, context, pairs, created_at
 ), question AS (
     INSERT INTO kortyx.interrupts (
         request_id, run, session_id, token, ask, workflow, node, question, created_at, expires_at, status,
@@ -26,15 +25,15 @@ plain AS MATERIALIZED (
         $5[(q ->> 'question')::integer], now, kortyx.later_v1(now, (q ->> 'ttl')::bigint), 'pending',
         $5[(q ->> 'default')::integer], (q ->> 'optional_cancel')::boolean, (q ->> 'after_response')::boolean
     FROM plain, run
-    RETURNING id, created_at
+    RETURNING id
 ), listed AS (
     INSERT INTO kortyx.pending_context (pair, created_at, interrupt)
-    SELECT pair, question.created_at, question.id FROM question, run, unnest(run.pairs) AS pair
+    SELECT pair, run.created_at, question.id FROM run, unnest(run.pairs) AS pair, question
 ), kept AS (
     INSERT INTO kortyx.transitions (id, at, reply)
-    SELECT $2::text::uuid, now, jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object(
-        'w', TRUE, 'kind', 'saved', 'at', now, 'session_id', run.session_id, 'context', run.context)))
-    FROM plain, run
+    SELECT $2::text::uuid, created_at, jsonb_build_array(jsonb_build_array('head', NULL, jsonb_build_object(
+        'w', TRUE, 'kind', 'saved', 'at', created_at, 'session_id', session_id, 'context', context)))
+    FROM run
     RETURNING reply
 )
 SELECT 'head' AS tag, reply -> 0 ->> 2 AS data, NULL::bytea AS p1, NULL::bytea AS p2, NULL::bytea AS p3 FROM kept

@@ -7,6 +7,7 @@ mod explained;
 mod faults;
 mod life;
 mod load;
+mod plain;
 mod plans;
 mod proxy;
 mod standstill;

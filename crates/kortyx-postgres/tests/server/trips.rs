@@ -28,9 +28,13 @@ macro_rules! assert_one_trip {
 }
 
 async fn every_transition_is_one_trip(store: &PostgresStore, proxy: &Proxy) {
-    // The first call of a connection makes it, and prepares its statement.
+    // The first calls of a connection make it, and prepare its statements.
     store.now().await.unwrap();
-    paused(store).await;
+    let question = paused(store).await;
+    store.interrupt(&question.request_id).await.unwrap();
+    let claimed = granted(store.answer(answer(&question, "yes")).await.unwrap());
+    store.finish(finish(&claimed.lease, 1)).await.unwrap();
+    store.open(open_run(new_run())).await.unwrap();
     proxy.trips();
 
     let lease = store.open(open_run(new_run())).await.unwrap();
