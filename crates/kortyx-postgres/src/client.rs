@@ -21,6 +21,7 @@ use crate::{
     pool::{Denied, Pool, Slot},
     request::Request,
     retry::retrying,
+    statements::Statements,
 };
 
 /// A row of a reply.
@@ -36,42 +37,6 @@ pub(crate) struct Client {
     pub(crate) config: Arc<PostgresConfig>,
     pool: Pool<PgConnection>,
     statements: Statements,
-}
-
-/// What is prepared on a connection.
-struct Statements {
-    transit: Arc<str>,
-    suspend: Arc<str>,
-    answer: Arc<str>,
-    finish: Arc<str>,
-    read: Arc<str>,
-    interrupt: Arc<str>,
-}
-
-impl Statements {
-    fn new(config: &PostgresConfig) -> Self {
-        Self {
-            transit: config.render(include_str!("queries/transit.sql")).into(),
-            suspend: config.render(include_str!("queries/suspend.sql")).into(),
-            answer: config.render(include_str!("queries/answer.sql")).into(),
-            finish: config.render(include_str!("queries/finish.sql")).into(),
-            read: config.render(include_str!("queries/read.sql")).into(),
-            interrupt: config.render(include_str!("queries/interrupt.sql")).into(),
-        }
-    }
-
-    /// The statement of a call. Transitions all take the same values, and so do readings; what is done most often has a
-    /// statement of its own.
-    fn of(&self, request: &Request) -> Arc<str> {
-        Arc::clone(match request.operation {
-            "suspend" => &self.suspend,
-            "answer" => &self.answer,
-            "finish" => &self.finish,
-            "interrupt" => &self.interrupt,
-            _ if request.transition.is_some() => &self.transit,
-            _ => &self.read,
-        })
-    }
 }
 
 /// Whether the driver understands an address.

@@ -22,6 +22,7 @@ mod request;
 mod retry;
 mod row;
 mod setup;
+mod statements;
 mod store;
 
 pub use config::{ClockShift, PostgresConfig};
