@@ -117,9 +117,9 @@ impl RedisStore {
         request.payloads.push(fixed.clone());
         let run_id = run_id_of(&suspend.run);
         let ids = ids_of(new.as_ref(), Some(run_id), &suspend.publish, suspend.checkpoint.as_ref());
-        request.checkpoint(suspend.checkpoint)?;
         request.asks(suspend.publish, &suspend.withdraw)?;
         let rest = request.payloads.last().cloned().unwrap_or_default();
+        request.checkpoint(suspend.checkpoint)?;
         let said = self.bring(OPERATION, &script::SUSPEND, &digest, &ids, request).await?;
         suspended(said, rest, fixed).map_err(|damage| damage.during(OPERATION))
     }
@@ -132,7 +132,9 @@ impl RedisStore {
         request.packed.number(finish.answers_seen).byte(status).option(finish.reason.as_deref());
         request.payloads.push(definition(&finish.workflow));
         request.payload("an outcome", finish.outcome)?;
-        request.payloads.push(fixed);
+        if !fixed.is_empty() || finish.checkpoint.is_some() {
+            request.payloads.push(fixed);
+        }
         let ids = ids_of(new.as_ref(), None, &[], finish.checkpoint.as_ref());
         request.checkpoint(finish.checkpoint)?;
         let said = self.bring(OPERATION, &script::FINISH, &digest, &ids, request).await?;

@@ -102,12 +102,9 @@ impl Request {
         Ok(())
     }
 
-    /// A checkpoint's id, and what it is given with; both empty for none.
+    /// A checkpoint's id, and what it is given with; nothing for none.
     pub(crate) fn checkpoint(&mut self, checkpoint: Option<NewCheckpoint>) -> Result<(), StoreError> {
-        let Some(new) = checkpoint else {
-            self.payloads.extend([Bytes::new(), Bytes::new()]);
-            return Ok(());
-        };
+        let Some(new) = checkpoint else { return Ok(()) };
         self.check("a checkpoint's state", &new.state)?;
         self.payloads.push(new.id.as_str().to_owned().into());
         self.payloads.push(given_with(new));

@@ -1,6 +1,6 @@
 -- Ends a run. Or, when it has answers that the driver did not see, gives those.
 -- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen, status, 1 with a reason, the reason
--- ARGV[3…]  definition, outcome, of a new run its fixed part, a checkpoint's id ('': none) and what it is given with
+-- ARGV[3…]  definition, outcome, of a new run its fixed part; where there is a checkpoint, its id and what it is given with
 -- Replies: 'done', or 'answered' and answers
 local is_new, run_id, fence, seen, status, has_reason, reason = struct.unpack('>BI2c0ddBBI4c0', ARGV[2])
 local turn = ARGV[6]
@@ -13,7 +13,7 @@ return K.once_for(run_id, function(run)
   else
     K.check_lease(run, fence)
   end
-  if turn ~= '' then K.check_turn(turn, ids) end
+  if turn then K.check_turn(turn, ids) end
   K.check_elsewhere(ids)
   if is_new == 1 then
     run = K.add_run(run_id, ARGV[5], ARGV[3], '', 0)
@@ -24,6 +24,6 @@ return K.once_for(run_id, function(run)
   end
   local closing = status == K.CANCELLED_RUN and K.CANCELLED or K.SUPERSEDED
   K.end_run(run, status, closing, has_reason == 1 and reason or nil, ARGV[4])
-  if turn ~= '' then K.append_turn(turn, ARGV[7], run, nil) end
+  if turn then K.append_turn(turn, ARGV[7], run, nil) end
   return { 'done' }
 end)

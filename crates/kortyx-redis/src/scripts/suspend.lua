@@ -1,11 +1,11 @@
 -- Ends a driver's turn: the run waits. Or, when it has answers that the driver did not see, gives those.
 -- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen; then questions and keys to withdraw, see publish.lua
--- ARGV[3…]  definition, snapshot, of a new run its fixed part, a checkpoint's id ('': none) and what it is given with, the
---           rest of each question
+-- ARGV[3…]  definition, snapshot, of a new run its fixed part, the rest of each question; where there is a checkpoint, its id and
+--           what it is given with
 -- Replies: 'saved' and the open questions, 'answered' and answers, 'cancelled', or 'expired'
 local is_new, run_id, fence, seen, asks_from = struct.unpack('>BI2c0dd', ARGV[2])
-local new, withdraw = K.read_asks(ARGV[2], asks_from, 8)
-local turn = ARGV[6]
+local new, withdraw = K.read_asks(ARGV[2], asks_from, 6)
+local turn, given_with = ARGV[6 + #new], ARGV[7 + #new]
 
 local function is_waiting(run)
   for _, it in ipairs(run.live) do
@@ -22,7 +22,7 @@ local function check(run)
   else
     K.check_lease(run, fence)
   end
-  if turn ~= '' then K.check_turn(turn, ids) end
+  if turn then K.check_turn(turn, ids) end
   K.check_publish(run, new, withdraw, ids)
   if is_new == 1 and #new == 0 then K.refuse('invalid', 'a new run that asks nothing cannot wait') end
 end
@@ -64,6 +64,6 @@ return K.once_for(run_id, function(run)
     return { 'expired' }
   end
   if is_new == 0 then save(run) end
-  if turn ~= '' then K.append_turn(turn, ARGV[7], run, ARGV[4]) end
+  if turn then K.append_turn(turn, given_with, run, ARGV[4]) end
   return { 'saved', K.open_questions(run) }
 end)

@@ -1,5 +1,5 @@
--- How records are packed, see run.lua and question.lua, what the ordinary case of a transition needs to know of them, and where
--- locators are.
+-- How records are packed, see run.lua and question.lua, what the ordinary case of a transition needs to know of them, and how keys
+-- and arguments are written.
 local VERSION, FOREVER = 2, 253402300799999
 -- A run's head: version, status, asked to stop; fence, end of the lease (-1: none), answers, epoch, made, changed, entries,
 -- questions that are in `d:ID`; stamp and number.
@@ -13,6 +13,11 @@ local RUNNING, SUSPENDED = 1, 2
 local PENDING, ANSWERED = 1, 2
 -- How many bytes of replies a run keeps whatever their age.
 local KEPT_REPLIES = 500
+
+-- A number of an argument. The server takes several times as long to write one.
+local function integer(number)
+  return string.format('%d', number)
+end
 
 -- Where an id's place is said: in the part that the id says, by its last three digits or else those of its hash.
 local function locator(prefix, kind, id)

@@ -43,7 +43,7 @@ local function ordinary()
     for pair in string.gmatch(pairs_of, '%x+') do call('ZREM', index .. 'x:' .. pair .. '}', place .. home .. '.' .. name) end
   end
   local member = stamp .. home .. string.format('.%d.', epoch) .. run_id
-  call('ZADD', index .. 'lease:' .. string.sub(definition, 1, 32) .. '}', till, member)
+  call('ZADD', index .. 'lease:' .. string.sub(definition, 1, 32) .. '}', integer(till), member)
   return { 'A' .. struct.pack('>I4I4I4', #head, #fixed, #definition) .. head .. fixed .. definition .. live, stored[6] or '' }
 end
 

@@ -4,7 +4,7 @@
 local function ordinary()
   local prefix, single, offset, keep, idle, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local is_new, run_id, fence, seen, ended, has_reason = struct.unpack('>BI2c0ddBB', ARGV[2])
-  if is_new == 1 or single == 0 or has_reason == 1 or ARGV[6] ~= '' then return nil end
+  if is_new == 1 or single == 0 or has_reason == 1 or ARGV[6] then return nil end
   local call, key = redis.call, KEYS[1]
   local base = string.sub(key, 1, -2)
   local run_key = base .. 'r:' .. run_id
@@ -25,25 +25,27 @@ local function ordinary()
   head = struct.pack(HEAD, VERSION, ended, stop, fence, -1, answers, epoch + 1, created, now, 0, 0, stamp)
   said = struct.pack('>dI2c0I4', now, #op, op, 1) .. 'D' .. said
   call('HSET', run_key, 'h', head, 's', '', 'z', ARGV[4], 'm', said)
-  call('PEXPIRE', run_key, keep)
+  local moment, kept = integer(now), integer(keep)
+  call('PEXPIRE', run_key, kept)
   call('ZREM', base .. 'o', 'r' .. stamp .. run_id)
   local index = '{' .. prefix .. ':i:'
   local home = string.sub(key, -34, -3)
   local member = stamp .. home .. '.'
   if call('EXISTS', base .. 'o') == 0 then
+    idle = integer(idle)
     call('PEXPIRE', key, idle)
     local known = call('HMGET', key, 't', 'born')
     if known[1] then
-      call('HSET', key, 'idle', now)
+      call('HSET', key, 'idle', moment)
       call('PEXPIRE', base .. 't', idle)
       call('PEXPIRE', base .. 'c', idle)
-      call('ZADD', index .. 'idle}', 'GT', now, home .. '.' .. (known[2] or '0'))
+      call('ZADD', index .. 'idle}', 'GT', moment, home .. '.' .. (known[2] or '0'))
     end
   end
-  call('PEXPIRE', locator(prefix, 'r', run_id), keep)
-  call('PEXPIRE', locator(prefix, 'q', id), keep)
+  call('PEXPIRE', locator(prefix, 'r', run_id), kept)
+  call('PEXPIRE', locator(prefix, 'q', id), kept)
   call('ZREM', index .. 'lease:' .. string.sub(definition, 1, 32) .. '}', member .. string.format('%d.', epoch) .. run_id)
-  call('ZADD', index .. 'ended}', now, member .. string.format('%d.', epoch + 1) .. run_id)
+  call('ZADD', index .. 'ended}', moment, member .. string.format('%d.', epoch + 1) .. run_id)
   return 'D'
 end
 

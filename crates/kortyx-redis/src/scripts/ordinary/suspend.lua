@@ -4,7 +4,7 @@
 local function ordinary()
   local prefix, single, offset, _, _, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local is_new, run_id, _, _, count, withdrawn, from = struct.unpack('>BI2c0ddI4I4', ARGV[2])
-  if is_new == 0 or count ~= 1 or withdrawn ~= 0 or single == 0 or ARGV[6] ~= '' then return nil end
+  if is_new == 0 or count ~= 1 or withdrawn ~= 0 or single == 0 or ARGV[7] then return nil end
   -- What follows the numbers of the question is stored as it came: digest of the token, id, token, ask.
   local may_cancel, after, has_default, ttl, named_from = struct.unpack('>BBBd', ARGV[2], from)
   local id = struct.unpack('>I2c0', ARGV[2], named_from + 16)
@@ -27,18 +27,18 @@ local function ordinary()
     .. string.sub(ARGV[2], named_from) .. '\0\0\0\0'
   local head = struct.pack(HEAD, VERSION, SUSPENDED, 0, 0, -1, 0, 1, now, now, 0, 0, stamp)
   local said = struct.pack('>dI2c0I4', now, #op, op, #id + 1) .. 'S' .. id
-  call('HSET', run_key, 'h', head, 'k', record, 'f', ARGV[5], 'w', ARGV[3], 's', ARGV[4], 'q:' .. id, ARGV[8], 'm', said)
+  call('HSET', run_key, 'h', head, 'k', record, 'f', ARGV[5], 'w', ARGV[3], 's', ARGV[4], 'q:' .. id, ARGV[6], 'm', said)
   if known then
-    call('HSET', key, 'n', known[1] + 1)
+    call('HSET', key, 'n', integer(known[1] + 1))
     if not known[2] then call('PERSIST', key) end
   else
-    call('HSET', key, 'v', VERSION, 'id', session, 'born', string.format('%d', now_us), 'n', 1)
+    call('HSET', key, 'v', integer(VERSION), 'id', session, 'born', integer(now_us), 'n', '1')
   end
-  call('ZADD', base .. 'o', 0, place .. name, 0, 'r' .. stamp .. run_id)
+  call('ZADD', base .. 'o', '0', place .. name, '0', 'r' .. stamp .. run_id)
   local index = '{' .. prefix .. ':i:'
-  call('ZADD', index .. 'due}', expires, place .. digest .. '.' .. name)
+  call('ZADD', index .. 'due}', integer(expires), place .. digest .. '.' .. name)
   if pairs_of ~= '' then
-    for pair in string.gmatch(pairs_of, '%x+') do call('ZADD', index .. 'x:' .. pair .. '}', 0, place .. digest .. '.' .. name) end
+    for pair in string.gmatch(pairs_of, '%x+') do call('ZADD', index .. 'x:' .. pair .. '}', '0', place .. digest .. '.' .. name) end
   end
   return 'S' .. record
 end
