@@ -77,11 +77,11 @@ impl RedisStore {
         args.extend([settings.take(), request.head()]);
         args.append(&mut request.payloads);
         let key = self.names.session(digest);
-        let mut reply = self.client(operation)?.script(operation, script, &key, args.clone()).await?;
+        let mut reply = self.client(operation)?.script(operation, script, &key, &args).await?;
         if is_elsewhere(&reply) {
             // An id says this slot and yet belongs to a session of another, or once did: where that is, it is decided.
             self.take_each(operation, digest, ids).await?;
-            reply = self.client(operation)?.script(operation, script, &key, args).await?;
+            reply = self.client(operation)?.script(operation, script, &key, &args).await?;
         }
         let (said, hints) = done(operation, reply)?;
         if !hints.is_empty() {
@@ -123,8 +123,8 @@ impl RedisStore {
         self.hints.settled().await;
         let offset = self.config.clock_offset.load(Ordering::Relaxed);
         let args = [offset.to_string(), bound.to_string(), limit.to_string(), from_highest.to_owned()];
-        let args = args.into_iter().map(Bytes::from).collect();
-        let reply = self.client(operation)?.script(operation, &DUE, index, args).await?;
+        let args = args.map(Bytes::from);
+        let reply = self.client(operation)?.script(operation, &DUE, index, &args).await?;
         let members = || reply.list()?.into_iter().map(Reply::text).collect::<Reading<_>>();
         members().map_err(|damage| damage.during(operation))
     }

@@ -98,20 +98,21 @@ impl Client {
         operation: &'static str,
         script: &Script,
         key: &str,
-        args: Vec<Bytes>,
+        args: &[Bytes],
     ) -> Result<Reply, StoreError> {
         let (route, key) = (Route::to(key.as_bytes()), Bytes::copy_from_slice(key.as_bytes()));
-        let with = |head: Bytes| {
+        let with = |head: &Bytes| {
             let mut all = Vec::with_capacity(3 + args.len());
-            all.extend([head, Bytes::from_static(b"1"), key.clone()].map(Value::Bytes));
+            all.extend([head.clone(), Bytes::from_static(b"1"), key.clone()].map(Value::Bytes));
             all.extend(args.iter().cloned().map(Value::Bytes));
             all
         };
         let _place = self.place(operation).await?;
-        match self.persist("EVALSHA", &route, with(script.sha.clone())).await {
+        match self.persist("EVALSHA", &route, || with(&script.sha)).await {
             // The server lost it (restart, failover, flush) or never had it: this sends it, and the server keeps it.
             Err(error) if error.details().starts_with("NOSCRIPT") => {
-                let sent = self.persist("EVAL", &route, with(script.source.clone().into())).await;
+                let source = Bytes::from(script.source.clone());
+                let sent = self.persist("EVAL", &route, || with(&source)).await;
                 sent.map_err(|error| failure(&self.config, operation, &error))
             }
             done => done.map_err(|error| failure(&self.config, operation, &error)),
@@ -132,7 +133,7 @@ impl Client {
     /// Runs a command whose first argument is its key, beside the calls that are under way.
     pub(crate) async fn aside(&self, command: &'static str, args: Vec<Bytes>) -> Result<Reply, StoreError> {
         let route = Route::to(args.first().map_or(&[], |key| key.as_ref()));
-        let sent = self.persist(command, &route, args.into_iter().map(Value::Bytes).collect()).await;
+        let sent = self.persist(command, &route, || args.iter().cloned().map(Value::Bytes).collect()).await;
         sent.map_err(|error| failure(&self.config, "tell an index", &error))
     }
 
@@ -176,7 +177,7 @@ impl Client {
         args: Vec<Value>,
     ) -> Result<Reply, StoreError> {
         let _place = self.place(operation).await?;
-        self.persist(command, &route, args).await.map_err(|error| failure(&self.config, operation, &error))
+        self.persist(command, &route, || args.clone()).await.map_err(|error| failure(&self.config, operation, &error))
     }
 
     async fn place(&self, operation: &'static str) -> Result<SemaphorePermit<'_>, StoreError> {
@@ -196,17 +197,18 @@ impl Client {
         }
     }
 
-    /// Tries until it is done, fails for good, or patience ends.
+    /// Tries until it is done, fails for good, or patience ends; the arguments are made anew for each attempt.
     async fn persist(
         &self,
         command: &'static str,
         route: &Route,
-        args: Vec<Value>,
+        args: impl Fn() -> Vec<Value>,
     ) -> Result<Reply, fred::error::Error> {
-        let allowance = allowance(&args);
+        let mut made = args();
+        let allowance = allowance(&made);
         let (until, mut wait) = (Instant::now() + self.config.patience + allowance, BACKOFF.0);
         loop {
-            let error = match self.attempt(command, route, args.clone(), self.config.attempt + allowance).await {
+            let error = match self.attempt(command, route, made, self.config.attempt + allowance).await {
                 Ok(value) => return Ok(reply(value)),
                 Err(error) => error,
             };
@@ -215,6 +217,7 @@ impl Client {
             }
             sleep(wait).await;
             wait = (wait * 2).min(BACKOFF.1);
+            made = args();
         }
     }
 
@@ -234,7 +237,8 @@ impl Client {
             }
         };
         let command = CustomCommand::new_static(command, hash, false);
-        self.pool.next().with_options(&options).custom(command, args).await
+        // The driver's future is large: within those of its callers it would be moved with each of them.
+        Box::pin(self.pool.next().with_options(&options).custom(command, args)).await
     }
 }
 

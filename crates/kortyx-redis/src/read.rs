@@ -87,8 +87,8 @@ impl RedisStore {
             .map_or_else(|| self.names.locator(Kind::Question, id.as_str()), |place| self.names.session(&place.digest));
         let run = place.map_or("", |place| place.run.as_str());
         let is_single = u8::from(!self.config.by_slot).to_string();
-        let args = [offset, id.as_str().to_owned(), run.to_owned(), is_single].map(Bytes::from).to_vec();
-        let said = self.client(operation)?.script(operation, &script::QUESTION, &key, args).await?;
+        let args = [offset, id.as_str().to_owned(), run.to_owned(), is_single].map(Bytes::from);
+        let said = self.client(operation)?.script(operation, &script::QUESTION, &key, &args).await?;
         row::one_question(said, id.as_str()).map_err(|damage| damage.during(operation))
     }
 

@@ -27,7 +27,7 @@ impl RedisStore {
             }
         }
         let (key, version) = (self.names.schema(), Bytes::from(SCHEMA.to_string()));
-        let reply = client.script(OPERATION, &script::SETUP, &key, vec![version]).await?;
+        let reply = client.script(OPERATION, &script::SETUP, &key, &[version]).await?;
         let stored = reply.text().map_err(|damage| damage.during(OPERATION))?;
         match stored.parse::<u32>() {
             Ok(SCHEMA) => Ok(()),
