@@ -78,7 +78,7 @@ impl RedisStore {
         let mut request = self.request(OPERATION);
         request.packed.id(run.run_id.as_str()).number(millis(driver.ttl));
         request.payloads.push(definition(&run.workflow));
-        request.payload("a snapshot", snapshot)?;
+        request.snapshot(snapshot)?;
         request.payloads.push(fixed(&run));
         let (digest, ids) = (session_digest(&run.session_id), ids_of(Some(&run.run_id), None, &[], None));
         let said = self.bring(OPERATION, &script::OPEN, &digest, &ids, request).await?;
@@ -113,7 +113,7 @@ impl RedisStore {
         let (digest, new, fixed) = self.run_of(OPERATION, &mut request, &suspend.run).await?;
         request.packed.number(suspend.answers_seen);
         request.payloads.push(definition(&suspend.workflow));
-        request.payload("a snapshot", suspend.snapshot)?;
+        request.snapshot(suspend.snapshot)?;
         request.payloads.push(fixed.clone());
         let run_id = run_id_of(&suspend.run);
         let ids = ids_of(new.as_ref(), Some(run_id), &suspend.publish, suspend.checkpoint.as_ref());

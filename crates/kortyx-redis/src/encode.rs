@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     names::{encode_scalar, pair_digest, pin_digest, token_digest},
     pack::Packer,
+    snapshot::stored,
 };
 
 /// The version of records that this code writes and reads.
@@ -66,6 +67,13 @@ impl Request {
     pub(crate) fn payload(&mut self, what: &str, payload: Bytes) -> Result<(), StoreError> {
         self.check(what, &payload)?;
         self.payloads.push(payload);
+        Ok(())
+    }
+
+    /// The same of a snapshot, as it is stored.
+    pub(crate) fn snapshot(&mut self, snapshot: Bytes) -> Result<(), StoreError> {
+        self.check("a snapshot", &snapshot)?;
+        self.payloads.push(stored(snapshot));
         Ok(())
     }
 

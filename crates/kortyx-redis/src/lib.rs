@@ -22,6 +22,7 @@ mod row;
 mod script;
 mod session;
 mod setup;
+mod snapshot;
 mod store;
 mod turn;
 mod work;

@@ -14,6 +14,7 @@ use crate::{
     names::decode_scalar,
     pack::Unpacker,
     reply::{Damage, Parts, Reading, Reply},
+    snapshot,
 };
 
 /// Statuses as records name them, from 1 on.
@@ -299,7 +300,7 @@ pub(crate) fn claimed(reply: Reply) -> Reading<Claimed> {
     let mut parts = Parts::of(reply)?;
     let (fence, until) = (parts.next()?.count()?, moment(parts.next()?)?);
     let run = run(parts.next()?)?;
-    let snapshot = parts.next()?.bytes()?;
+    let snapshot = snapshot::given(parts.next()?.bytes()?)?;
     let entries = parts.list()?.into_iter().map(Reply::bytes).collect::<Reading<_>>()?;
     let answers = answers(parts.list()?)?;
     let lease = Lease { run_id: run.run_id.clone(), fence, until };
@@ -328,6 +329,7 @@ pub(crate) fn granted(said: Bytes, snapshot: Bytes, answer: Bytes) -> Reading<(R
     let receipt = record.receipt(&run.run_id);
     let until = run.lease_until.ok_or_else(|| Damage::new("a run that was granted has no lease"))?;
     let lease = Lease { run_id: run.run_id.clone(), fence: run.fence, until };
+    let snapshot = snapshot::given(snapshot)?;
     Ok((receipt, Claimed { lease, run, snapshot, entries: Vec::new(), answers: vec![record.answer(answer)] }))
 }
 

@@ -10,6 +10,7 @@ use crate::{
     pack::Unpacker,
     reply::{Damage, Parts, Reading, Reply},
     row::{parsed, questions, run_id, versioned},
+    snapshot,
 };
 
 /// What is known of a checkpoint beside what it was given with.
@@ -51,7 +52,7 @@ pub(crate) fn checkpoint(reply: Reply) -> Reading<CheckpointRecord> {
     record.parent_session = find("psession")?.map(session_id).transpose()?;
     record.forked_from = find("forked")?.map(checkpoint_id).transpose()?;
     record.run_id = find("run")?.map(run_id).transpose()?;
-    record.snapshot = known.remove("snapshot");
+    record.snapshot = known.remove("snapshot").map(snapshot::given).transpose()?;
     record.interrupts = questions(parts.list()?)?;
     Ok(record)
 }

@@ -10,4 +10,5 @@ mod faults;
 mod ordinary;
 mod placed;
 mod repeats;
+mod snapshots;
 mod tls;
