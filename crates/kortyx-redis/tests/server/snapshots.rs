@@ -47,8 +47,8 @@ async fn a_snapshot_comes_back_as_it_was_whatever_it_is() {
 
         // A held run, with a checkpoint of its turn.
         let suspend = suspending(RunRef::Held(claimed.lease), vec![crate::support::ask("b")]);
-        let held = Suspend { snapshot: snapshot.clone(), checkpoint: Some(checkpoint), answers_seen: 1, ..suspend };
-        store.suspend(held).await.unwrap();
+        let turn = Suspend { snapshot: snapshot.clone(), checkpoint: Some(checkpoint), answers_seen: 1, ..suspend };
+        store.suspend(turn).await.unwrap();
         let head = store.head(&run.session_id).await.unwrap().unwrap();
         assert_eq!(head.snapshot.as_ref(), Some(&snapshot), "in a checkpoint: {place}");
 
