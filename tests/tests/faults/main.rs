@@ -23,7 +23,7 @@ use libtest_mimic::{Arguments, Trial};
 use tokio::{runtime::Builder, time::timeout};
 
 /// Longer than any of these tests takes on a busy machine.
-const LIMIT: Duration = Duration::from_mins(8);
+const LIMIT: Duration = Duration::from_mins(13);
 /// Every store that processes can share, as `KORTYX_TEST_STORE` names them.
 const STORES: [&str; 5] = ["sqlite", "redis", "redis-cluster", "postgres", "postgres-pgbouncer"];
 
