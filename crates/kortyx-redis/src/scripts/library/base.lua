@@ -5,7 +5,7 @@
 -- ARGV[1]   settings, packed: prefix, 1 on one server without slots, offset of the clock (ms), keep and idle (ms), the
 --           transition's own id ('' for one that need not be told from its repeat)
 -- ARGV[2]   the request: packed where the script says so, else JSON
--- ARGV[3…]  payloads, byte for byte
+-- ARGV[3…]  payloads, byte for byte; snapshots as they are stored
 --
 -- Keys of a session, all under its tag:
 --   s       hash    the session itself: id, born, n (its runs), t (1: it has checkpoints), idle (since when, if it

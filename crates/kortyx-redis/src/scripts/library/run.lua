@@ -5,7 +5,7 @@
 --   f     what never changes, packed: digests of context pairs, context as JSON, the run's id, the session's id
 --   w     its definition: a digest of 32 characters, and what it is the digest of
 --   k     records of its questions that are open, or closed since its snapshot, one behind another
---   s     its snapshot;  e1 e2 …  entries recorded since
+--   s     its snapshot as it came, which may be compressed;  e1 e2 …  entries recorded since
 --   q:ID  the rest of a question;  a:ID  its answer;  d:ID  its record once it is in `k` no more
 --   u  z  reason and outcome
 --   m     what the last transitions replied, by their ids

@@ -14,7 +14,9 @@ local function ordinary()
   local run_key = base .. 'r:' .. run_id
   local stored = call('HMGET', run_key, 'h', 'k', 'f', 'w', 'm', 's', 'u')
   local head, live, fixed, definition, said = stored[1], stored[2], stored[3], stored[4], stored[5]
-  if stored[7] or not head or not live or live == '' or not said or #said > KEPT_REPLIES or string.find(said, op, 1, true) then return nil end
+  if stored[7] or not head or not live or live == '' or not said or #said > KEPT_REPLIES or string.find(said, op, 1, true) then
+    return nil
+  end
   if string.byte(head) ~= VERSION or string.byte(live) ~= VERSION then return nil end
 
   local _, status, stop, fence, _, answers, epoch, created, _, entries, moved, stamp = struct.unpack(HEAD, head)
