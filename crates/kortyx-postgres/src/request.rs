@@ -1,11 +1,14 @@
 //! Transitions and readings as the database's functions take them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bytes::Bytes;
 use kortyx_store::{
-    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewRun, Reissue, RunRef, Scope, StoreError,
-    StoreErrorKind, WorkflowPin,
+    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewRun, Reissue, RunRef, Scalar, Scope,
+    StoreError, StoreErrorKind, WorkflowPin,
 };
 use serde_json::{Map, Value, json};
 
@@ -173,13 +176,18 @@ pub(crate) fn millis(duration: Duration) -> i64 {
 }
 
 pub(crate) fn new_run(run: &NewRun) -> Value {
-    let pairs: Vec<_> = run.context.iter().map(|(key, value)| pair_digest(key, value)).collect();
     json!({
         "run_id": run.run_id.as_str(),
         "session_id": run.session_id.as_str(),
         "context": encode_context(&run.context),
-        "pairs": pairs,
+        "pairs": pairs(&run.context),
     })
+}
+
+/// What the questions of a context are found by, as the database writes an array.
+fn pairs(context: &BTreeMap<String, Scalar>) -> String {
+    let digests: Vec<_> = context.iter().map(|(key, value)| pair_digest(key, value)).collect();
+    format!("{{{}}}", digests.join(","))
 }
 
 pub(crate) fn pin(pin: &WorkflowPin) -> Value {
@@ -225,12 +233,11 @@ pub(crate) fn page(query: &InterruptQuery, limit: u32) -> Option<Draft> {
         Some(cursor) => read_cursor(cursor)?,
         None => (-1, 0),
     };
-    let pairs: Vec<_> = query.scope.context.iter().map(|(key, value)| pair_digest(key, value)).collect();
     let draft = Draft::new()
         .with("session_id", query.scope.session_id.as_ref().map(kortyx_protocol::SessionId::as_str))
         .with("run_id", query.run_id.as_ref().map(kortyx_protocol::RunId::as_str))
         .with("context", encode_context(&query.scope.context))
-        .with("pairs", pairs)
+        .with("pairs", pairs(&query.scope.context))
         .with("after_response", query.after_response_completed)
         .with("after_at", at)
         .with("after_key", key)

@@ -142,7 +142,7 @@ DECLARE
     reply jsonb;
 BEGIN
     -- The first attempt may still be on its way.
-    PERFORM pg_advisory_xact_lock(hashtextextended(p_id::text, 0));
+    PERFORM pg_advisory_xact_lock(uuid_hash_extended(p_id, 0));
     IF p_again THEN
         SELECT t.reply INTO reply FROM kortyx.transitions AS t WHERE t.id = p_id;
     END IF;

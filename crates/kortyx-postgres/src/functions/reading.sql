@@ -9,7 +9,7 @@ DECLARE
     flag boolean := (p ->> 'after_response')::boolean;
     after_at bigint := (p ->> 'after_at')::bigint;
     after_key bigint := (p ->> 'after_key')::bigint;
-    pairs uuid[] := ARRAY(SELECT value::uuid FROM jsonb_array_elements_text(p -> 'pairs'));
+    pairs uuid[] := p ->> 'pairs';
     chosen uuid;
     other uuid;
     fewest bigint := 1000;

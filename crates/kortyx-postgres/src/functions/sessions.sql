@@ -55,7 +55,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'KX004', MESSAGE = 'a checkpoint with open questions has no snapshot';
     END IF;
     r := kortyx.add_run_v1(
-        jsonb_build_object('run_id', p_run_id, 'session_id', p_session, 'context', c.context, 'pairs', to_jsonb(c.pairs)),
+        jsonb_build_object('run_id', p_run_id, 'session_id', p_session, 'context', c.context, 'pairs', c.pairs::text),
         c.pin, 'suspended', p_now, c.answers, c.snapshot, NULL, NULL);
     INSERT INTO kortyx.interrupts (
         request_id, run, session_id, token, ask, workflow, node, question, created_at, expires_at, status, default_answer,

@@ -64,8 +64,7 @@ BEGIN
     ) VALUES (
         p_run ->> 'run_id', p_run ->> 'session_id', (p_pin ->> 'digest')::uuid, p_pin ->> 'id', p_pin ->> 'version',
         p_pin ->> 'fingerprint', p_run -> 'context',
-        ARRAY(SELECT pair::uuid FROM jsonb_array_elements_text(p_run -> 'pairs') AS pair), p_status, p_now,
-        p_now, CASE WHEN p_driver IS NULL THEN 0 ELSE 1 END,
+        (p_run ->> 'pairs')::uuid[], p_status, p_now, p_now, CASE WHEN p_driver IS NULL THEN 0 ELSE 1 END,
         CASE WHEN p_driver IS NULL THEN 0 ELSE kortyx.later_v1(p_now, (p_driver ->> 'ttl')::bigint) END,
         p_driver ->> 'id', p_answers, p_answers, FALSE, FALSE, p_snapshot, decode(p_revision, 'hex')
     )

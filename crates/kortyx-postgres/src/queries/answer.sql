@@ -3,7 +3,7 @@
 -- See `functions/answering.sql`. Who changes a run's questions changes its row too.
 WITH plain AS MATERIALIZED (
     SELECT a, request.driver, now, o.id AS run, o.xmin AS version, i.id AS question,
-        pg_advisory_xact_lock(hashtextextended($2::text::uuid::text, 0))
+        pg_advisory_xact_lock(uuid_hash_extended($2::text::uuid, 0))
     FROM (
         SELECT p -> 'answers' -> 0 AS a, p -> 'driver' AS driver, kortyx.now_v1((p ->> 'shift')::bigint) AS now
         FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS parsed

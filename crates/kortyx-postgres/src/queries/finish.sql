@@ -2,7 +2,7 @@
 -- else, a second attempt, and a run that changed since it was read is the function's. See `functions/driving.sql`.
 WITH plain AS MATERIALIZED (
     SELECT p, p -> 'pin' AS pin, o.id, o.xmin AS version, kortyx.now_v1((p ->> 'shift')::bigint) AS now,
-        pg_advisory_xact_lock(hashtextextended($2::text::uuid::text, 0))
+        pg_advisory_xact_lock(uuid_hash_extended($2::text::uuid, 0))
     FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS request
         JOIN kortyx.runs AS o ON o.run_id = p -> 'lease' ->> 'run_id'
     WHERE NOT $3 AND p -> 'run' = 'null' AND p -> 'checkpoint' = 'null' AND o.status = 'running'

@@ -2,7 +2,7 @@
 -- Everything else, and a second attempt, is the function's. See `functions/driving.sql`.
 WITH plain AS MATERIALIZED (
     SELECT p, p -> 'run' AS run, p -> 'pin' AS pin, p -> 'publish' -> 0 AS q, kortyx.now_v1((p ->> 'shift')::bigint) AS now,
-        pg_advisory_xact_lock(hashtextextended($2::text::uuid::text, 0))
+        pg_advisory_xact_lock(uuid_hash_extended($2::text::uuid, 0))
     FROM (SELECT $4::text::jsonb AS p OFFSET 0) AS request
     WHERE NOT $3 AND p -> 'run' <> 'null' AND p -> 'checkpoint' = 'null' AND jsonb_array_length(p -> 'publish') = 1
         AND NOT p -> 'publish' @> '[{"ttl": 0}]'
@@ -12,8 +12,7 @@ WITH plain AS MATERIALIZED (
         updated_at, fence, lease_until, answers, absorbed, has_entries, cancel_requested, snapshot, revision
     )
     SELECT run ->> 'run_id', run ->> 'session_id', (pin ->> 'digest')::uuid, pin ->> 'id', pin ->> 'version',
-        pin ->> 'fingerprint', run -> 'context', ARRAY(SELECT jsonb_array_elements_text(run -> 'pairs')::uuid), 'suspended',
-        now, now, 0, 0, 0, 0, FALSE, FALSE, $5[(p ->> 'snapshot')::integer], decode(p ->> 'revision', 'hex')
+        pin ->> 'fingerprint', run -> 'context', (run ->> 'pairs')::uuid[], 'suspended', now, now, 0, 0, 0, 0, FALSE, FALSE, $5[(p ->> 'snapshot')::integer], decode(p ->> 'revision', 'hex')
     FROM plain
     RETURNING id, session_id, context, pairs, created_at
 ), question AS (
