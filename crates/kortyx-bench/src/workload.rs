@@ -30,11 +30,11 @@ impl Size {
         }
     }
 
-    /// How often the paragraph of the state is repeated.
-    fn paragraphs(self) -> usize {
+    /// The bytes of the state's long text.
+    fn text(self) -> usize {
         match self {
-            Self::Small => 12,
-            Self::Large => 226,
+            Self::Small => 840,
+            Self::Large => 15_840,
         }
     }
 }
@@ -126,16 +126,40 @@ pub(crate) fn state() -> Value {
 }
 
 fn state_of(size: Size) -> Value {
-    let paragraph = "The quick brown fox jumps over the lazy dog, and nobody asked it why. ";
     json!({
         "title": "Announcement of the spring release",
         "author": { "id": 4711, "name": "Ann Example" },
         "tags": ["release", "spring", "draft"],
         "urgent": false,
-        "body": paragraph.repeat(size.paragraphs()),
+        "body": text(size.text()),
         "footer": "Sent to all subscribers."
     })
 }
+
+/// Words and numbers in no order, always the same: a text that repeats itself would flatter a store that compresses.
+fn text(length: usize) -> String {
+    let words: Vec<&str> = WORDS.split_ascii_whitespace().collect();
+    let mut text = String::with_capacity(length + WORDS.len());
+    let mut state = 1_u32;
+    while text.len() < length {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let number = usize::try_from(state >> 12).unwrap_or_default();
+        match words.get(number % (words.len() + words.len() / 5)) {
+            Some(word) => text.push_str(word),
+            None => text.push_str(&number.to_string()),
+        }
+        text.push(' ');
+    }
+    text.truncate(length);
+    text
+}
+
+const WORDS: &str = "the of and to a in is it you that he was for on are with as his they be at one have this from or had by \
+    hot but some what there we can out other were all your when up use word how said an each she which do their time if will \
+    way about many then them would write like so these her long make thing see him two has look more day could go come did my \
+    sound no most number who over know water than call first people may down side been now find any new work part take get \
+    place made live where after back little only round man year came show every good me give our under name very through just \
+    form much great think say help low line before turn cause same mean differ move right boy old too does tell sentence set";
 
 #[cfg(test)]
 mod tests {
