@@ -21,13 +21,13 @@ use crate::{
 /// How many hints may wait. Who leaves more waits for room, [`patience`](crate::RedisConfig::patience) at most; then they are
 /// dropped, and repair says again what they would have said.
 const ROOM: u32 = 8_192;
-/// How many are said at once.
-const AT_ONCE: usize = 1_024;
+/// Those of how many transitions are said at once.
+const AT_ONCE: usize = 256;
 
 /// Hints on their way.
 pub(crate) struct Hints {
-    /// The queue, with the number of all hints that were left.
-    queue: Mutex<(mpsc::UnboundedSender<Hint>, u64)>,
+    /// The queue, with the number of all hints that were left. Those of a transition are said together.
+    queue: Mutex<(mpsc::UnboundedSender<Vec<Hint>>, u64)>,
     /// How many of them were said, or given up.
     said: watch::Receiver<u64>,
     room: Arc<Semaphore>,
@@ -60,9 +60,7 @@ impl Hints {
             room.forget();
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.1 += u64::from(count);
-            for hint in some {
-                let _ = queue.0.send(hint);
-            }
+            let _ = queue.0.send(some);
         }
     }
 
@@ -76,17 +74,14 @@ impl Hints {
 
 async fn say_all(
     client: Arc<Client>,
-    mut queue: mpsc::UnboundedReceiver<Hint>,
+    mut queue: mpsc::UnboundedReceiver<Vec<Hint>>,
     counter: watch::Sender<u64>,
     room: Arc<Semaphore>,
 ) {
     let mut some = Vec::with_capacity(AT_ONCE);
-    loop {
-        let count = queue.recv_many(&mut some, AT_ONCE).await;
-        if count == 0 {
-            return;
-        }
-        let said = Sayings::of(some.drain(..));
+    while queue.recv_many(&mut some, AT_ONCE).await > 0 {
+        let count = some.iter().map(Vec::len).sum();
+        let said = Sayings::of(some.drain(..).flatten());
         let sent = said.commands().into_iter().map(|(command, args)| client.aside(command, args));
         for error in join_all(sent).await.into_iter().filter_map(Result::err) {
             tracing::warn!(%error, "an index was not told of a change; repair will");

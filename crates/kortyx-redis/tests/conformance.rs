@@ -20,6 +20,7 @@ use fred::{
     types::{Builder, ClusterHash, CustomCommand, Value, config::Config},
 };
 use kortyx_codec::conformance::Coded;
+use kortyx_protocol::SessionId;
 use kortyx_redis::{RedisConfig, RedisStore};
 use kortyx_store::{Store, StoreError, conformance};
 use support::{Cluster, Server};
@@ -124,6 +125,17 @@ async fn b149_a_cluster_keeps_every_promise() {
     }
     let cluster = Cluster::start();
     passes(&Prefixes::new(cluster.url())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_codec_passes_on_where_sessions_live() {
+    let server = Server::start();
+    let coded = Coded::encrypting(Prefixes { by_slot: true, ..Prefixes::new(server.url()) });
+    let store = conformance::Backend::store(&coded).await.unwrap();
+    let session_id = SessionId::new("session-1").unwrap();
+    assert!(store.placement(&session_id).is_some());
+    let without_slots = conformance::Backend::store(&Coded::encrypting(Prefixes::new(server.url()))).await.unwrap();
+    assert_eq!(without_slots.placement(&session_id), None);
 }
 
 /// Runs a command wherever its key is.

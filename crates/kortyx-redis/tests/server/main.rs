@@ -12,3 +12,4 @@ mod placed;
 mod repeats;
 mod snapshots;
 mod tls;
+mod told;

@@ -41,7 +41,7 @@ fn placed_ask(store: &RedisStore, run: &NewRun, number: u64) -> NewInterrupt {
 }
 
 /// The first pause of a run, with the turn that it ends.
-fn pausing(store: &RedisStore, number: u64) -> Suspend {
+pub(crate) fn pausing(store: &RedisStore, number: u64) -> Suspend {
     let run = placed_run(store, number);
     let checkpoint = NewCheckpoint {
         id: CheckpointId::from_random(placed(store, &run.session_id, number)),
@@ -56,7 +56,7 @@ fn pausing(store: &RedisStore, number: u64) -> Suspend {
     Suspend { checkpoint: Some(checkpoint), ..suspending(RunRef::New(run, driver()), publish) }
 }
 
-fn saved(suspended: Suspended) -> InterruptRecord {
+pub(crate) fn saved(suspended: Suspended) -> InterruptRecord {
     let Suspended::Saved(mut open) = suspended else { unreachable!("expected a saved suspension, got {suspended:?}") };
     open.remove(0)
 }

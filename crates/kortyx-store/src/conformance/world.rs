@@ -259,7 +259,11 @@ impl<'a> World<'a> {
     }
 
     pub(super) async fn append(&self, session: &SessionId, label: &str) -> CheckpointRecord {
-        self.store.append_checkpoint(session, self.new_checkpoint(label)).await.unwrap()
+        let mut checkpoint = self.new_checkpoint(label);
+        if let Some(placed) = self.placed(session) {
+            checkpoint.id = CheckpointId::from_random(placed);
+        }
+        self.store.append_checkpoint(session, checkpoint).await.unwrap()
     }
 }
 
