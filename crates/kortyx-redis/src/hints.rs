@@ -1,8 +1,11 @@
 //! What transitions leave to be said in other slots: said in the background, in their order.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, HashMap},
+    sync::{
+        Arc, LazyLock, Mutex, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,6 +18,7 @@ use tokio::{
 
 use crate::{
     client::Client,
+    config::RedisConfig,
     reply::{Damage, Parts, Reading, Reply},
 };
 
@@ -26,21 +30,43 @@ const AT_ONCE: usize = 256;
 
 /// Hints on their way.
 pub(crate) struct Hints {
-    /// The queue, with the number of all hints that were left. Those of a transition are said together.
-    queue: Mutex<(mpsc::UnboundedSender<Vec<Hint>>, u64)>,
-    /// How many of them were said, or given up.
-    said: watch::Receiver<u64>,
+    /// Those of a transition are said together.
+    queue: Mutex<mpsc::UnboundedSender<Vec<Hint>>>,
+    ledger: Arc<Ledger>,
     room: Arc<Semaphore>,
+    place: String,
     patience: Duration,
 }
 
+/// How many hints were left, and how many of them were said or given up.
+#[derive(Default)]
+struct Ledger {
+    left: AtomicU64,
+    said: watch::Sender<u64>,
+}
+
+impl Ledger {
+    /// Waits until everything that was left before was said.
+    async fn settled(&self) {
+        let left = self.left.load(Ordering::SeqCst);
+        let _ = self.said.subscribe().wait_for(|said| *said >= left).await;
+    }
+}
+
+/// The ledgers of this process, by the place that they are of: what one store did, another one reads.
+static LEDGERS: LazyLock<Mutex<HashMap<String, Vec<Weak<Ledger>>>>> = LazyLock::new(Mutex::default);
+
 impl Hints {
-    /// Starts to say what is left. It ends when everything was said after this is gone.
-    pub(crate) fn over(client: Arc<Client>, patience: Duration) -> Self {
-        let ((sender, receiver), (counter, said)) = (mpsc::unbounded_channel(), watch::channel(0));
-        let room = Arc::new(Semaphore::new(ROOM as usize));
-        tokio::spawn(say_all(client, receiver, counter, room.clone()));
-        Self { queue: Mutex::new((sender, 0)), said, room, patience }
+    /// Starts to say what is left of a place. It ends when everything was said after this is gone.
+    pub(crate) fn over(client: Arc<Client>, config: &RedisConfig) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let (ledger, room) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(ROOM as usize)));
+        tokio::spawn(say_all(client, receiver, ledger.clone(), room.clone()));
+        let place = format!("{} {}", config.url(), config.prefix);
+        let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
+        ledgers.retain(|_, ledgers| ledgers.iter().any(|ledger| ledger.strong_count() > 0));
+        ledgers.entry(place.clone()).or_default().push(Arc::downgrade(&ledger));
+        Self { queue: Mutex::new(sender), ledger, room, place, patience: config.patience }
     }
 
     /// Leaves what a transition said of other slots.
@@ -58,24 +84,31 @@ impl Hints {
                 return;
             };
             room.forget();
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            queue.1 += u64::from(count);
-            let _ = queue.0.send(some);
+            let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            self.ledger.left.fetch_add(u64::from(count), Ordering::SeqCst);
+            let _ = queue.send(some);
         }
     }
 
-    /// Waits until everything that was left before was said: what this process did, it reads.
+    /// Waits until everything that was left here before was said.
+    pub(crate) async fn drained(&self) {
+        let _ = timeout(self.patience, self.ledger.settled()).await;
+    }
+
+    /// Waits until everything that this process left before at this place was said: what it did, it reads.
     pub(crate) async fn settled(&self) {
-        let left = self.queue.lock().unwrap_or_else(PoisonError::into_inner).1;
-        let mut said = self.said.clone();
-        let _ = timeout(self.patience, said.wait_for(|said| *said >= left)).await;
+        let ledgers: Vec<_> = {
+            let ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
+            ledgers.get(&self.place).into_iter().flatten().filter_map(Weak::upgrade).collect()
+        };
+        let _ = timeout(self.patience, join_all(ledgers.iter().map(|ledger| ledger.settled()))).await;
     }
 }
 
 async fn say_all(
     client: Arc<Client>,
     mut queue: mpsc::UnboundedReceiver<Vec<Hint>>,
-    counter: watch::Sender<u64>,
+    ledger: Arc<Ledger>,
     room: Arc<Semaphore>,
 ) {
     let mut some = Vec::with_capacity(AT_ONCE);
@@ -91,7 +124,7 @@ async fn say_all(
             let _ = client.aside("PUBLISH", vec![channel, message]).await;
         }
         room.add_permits(count);
-        counter.send_modify(|said| *said += u64::try_from(count).unwrap_or(0));
+        ledger.said.send_modify(|said| *said += u64::try_from(count).unwrap_or(0));
     }
 }
 

@@ -74,7 +74,7 @@ impl RedisStore {
             StoreError::new(StoreErrorKind::Backend, "connect", "the system gave no random bytes").with_source(error)
         })?;
         Ok(Self {
-            hints: Hints::over(client.clone(), config.patience),
+            hints: Hints::over(client.clone(), &config),
             client,
             is_closed: AtomicBool::new(false),
             signals,
@@ -239,7 +239,7 @@ impl Store for RedisStore {
 
     async fn close(&self) {
         if !self.is_closed.swap(true, Ordering::Relaxed) {
-            self.hints.settled().await;
+            self.hints.drained().await;
             self.client.close().await;
         }
     }

@@ -112,15 +112,19 @@ async fn on_a_cluster_a_process_reads_in_indexes_what_it_did_itself_and_closing_
     let cluster = Cluster::start();
     let relays = Relays::to(&cluster, DELAY).await;
     let store = set_up(RedisConfig::parse(&relays.url()).unwrap()).await;
+    let beside = set_up(RedisConfig::parse(&relays.url()).unwrap()).await;
     let other = set_up(RedisConfig::parse(&cluster.url()).unwrap()).await;
     for number in 0..10 {
         store.suspend(pausing(&store, number)).await.unwrap();
+        let listed = beside.list_interrupts(by_tenant()).await.unwrap().interrupts.len();
+        assert_eq!(listed as u64, 2 * number + 1, "another store of this process");
+        store.suspend(pausing(&store, number + 1_000)).await.unwrap();
         let listed = store.list_interrupts(by_tenant()).await.unwrap().interrupts.len();
-        assert_eq!(listed as u64, number + 1);
+        assert_eq!(listed as u64, 2 * number + 2);
     }
     store.suspend(pausing(&store, 10)).await.unwrap();
     store.close().await;
-    assert_eq!(other.list_interrupts(by_tenant()).await.unwrap().interrupts.len(), 11);
+    assert_eq!(other.list_interrupts(by_tenant()).await.unwrap().interrupts.len(), 21);
 }
 
 /// Set for the process that is to be killed: where its Cluster is.
