@@ -2,12 +2,12 @@
 
 use std::{sync::atomic::AtomicI64, time::Duration};
 
-use crate::support::{
-    Server, answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, proxy::Proxy, set_up,
-    suspending,
-};
+use crate::support::{Server, proxy::Proxy, set_up};
 use bytes::Bytes;
 use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::conformance::requests::{
+    answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, suspending,
+};
 use kortyx_store::{NewInterrupt, OpenRun, RunRef, Signal, Store, StoreErrorKind};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,11 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{
-    Cluster, Server, Watched, answering, ask, claiming, driver, finishing, granted, new_run, opening, paused,
-    paused_run, pin, proxy::Proxy, set_up, suspending,
-};
+use crate::support::{Cluster, Server, Watched, proxy::Proxy, set_up};
 use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::conformance::requests::{
+    answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin, suspending,
+};
 use kortyx_store::{
     ExpireRequest, InterruptQuery, NewInterrupt, RunRef, RunStatus, Scalar, Scope, Store, StoreError, StoreErrorKind,
 };
@@ -105,7 +105,7 @@ async fn connections_that_are_cut_under_load_cost_no_error_and_nothing_twice() {
 async fn a_server_killed_under_load_comes_back_with_all_that_it_acknowledged() {
     let mut server = Server::with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
     let store = Arc::new(server.store().await);
-    let waiting = paused(&store).await.unwrap();
+    let waiting = paused(&*store).await.unwrap();
     let load = Load::on(&store, 8);
     for _ in 0..3 {
         load.progress(20).await;
@@ -139,7 +139,7 @@ async fn after_a_server_stood_still_for_longer_errors_end_within_five_seconds_an
     let server = Server::start();
     let patience = Duration::from_secs(1);
     let store = Arc::new(set_up(server.config().patience(patience).attempt(Duration::from_millis(300))).await);
-    let question = paused(&store).await.unwrap();
+    let question = paused(&*store).await.unwrap();
     server.signal("STOP");
     let began = Instant::now();
     let error = store.answer(answering(&question)).await.unwrap_err();
@@ -244,7 +244,7 @@ async fn slots_that_move_under_load_cost_no_error_and_nothing_twice() {
     let store = Arc::new(set_up(RedisConfig::parse(&cluster.url()).unwrap()).await);
     let mut waiting = Vec::new();
     for _ in 0..100 {
-        waiting.push(paused(&store).await.unwrap());
+        waiting.push(paused(&*store).await.unwrap());
     }
     let load = Load::on(&store, 8);
     load.progress(20).await;
@@ -273,7 +273,7 @@ async fn a_replica_that_takes_over_goes_on_with_what_it_has_and_nobody_sees_an_e
     let mut watched = Watched::start();
     let config = RedisConfig::parse(&watched.url()).unwrap().patience(Duration::from_secs(30));
     let store = Arc::new(set_up(config).await);
-    let waiting = paused(&store).await.unwrap();
+    let waiting = paused(&*store).await.unwrap();
     drive(&store).await.unwrap();
     watched.catch_up();
 

@@ -7,9 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Server, answering, ask, driver, finishing, granted, new_run, set_up, suspending};
+use crate::support::{Server, set_up};
 use bytes::Bytes;
 use kortyx_redis::RedisStore;
+use kortyx_store::conformance::requests::{self, answering, ask, driver, finishing, granted, new_run, suspending};
 use kortyx_store::{NewInterrupt, NewRun, RunRef, Scalar, Store};
 
 /// Two stores on one server. Only the first has an ordinary case: the other never touches two slots.
@@ -223,7 +224,7 @@ async fn the_ordinary_case_takes_ids_and_sessions_as_the_general_one_does() {
 async fn a_pause_an_answer_and_an_end_are_ordinary_in_an_ordinary_run() {
     let server = Server::start();
     let store = server.store().await;
-    let question = crate::support::paused(&store).await.unwrap();
+    let question = requests::paused(&store).await.unwrap();
     let kept = |letter: &str, count: usize| {
         let key = server.lines(&["KEYS", &format!("kortyx:{{*}}:{}:r:run-*", "?".repeat(32))]).remove(0);
         let kept = unquoted(server.lines(&["--no-raw", "HGET", &key, "m"]).remove(0).as_str());

@@ -7,13 +7,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{
-    Cluster, Server, answering, ask, claiming, driver, finishing, granted, new_run, opening, paused_run, pin,
-    relay::Relays, set_up, suspending,
-};
+use crate::support::{Cluster, Server, relay::Relays, set_up};
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
 use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::conformance::requests::{
+    answering, ask, claiming, driver, finishing, granted, new_run, opening, paused_run, pin, suspending,
+};
 use kortyx_store::{
     AskKey, ExpireRequest, InterruptQuery, InterruptRecord, InterruptStatus, NewCheckpoint, NewInterrupt, NewRun,
     Placement, RunRef, Scalar, Scope, Store, StoreErrorKind, Suspend, Suspended,

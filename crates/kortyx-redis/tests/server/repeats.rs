@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::support::{
-    Server, answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin,
-    proxy::Proxy, set_up, suspending, unique,
-};
+use crate::support::{Server, proxy::Proxy, set_up};
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId, SessionId};
 use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::conformance::requests::{
+    answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin, suspending, unique,
+};
 use kortyx_store::{
     AnswerOutcome, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ExpireRequest, Finished, Fork,
     ForkOutcome, NewCheckpoint, NewInterrupt, Record, Reissue, Retention, Rollback, RollbackOutcome, RunRef, RunStatus,

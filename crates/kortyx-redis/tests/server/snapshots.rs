@@ -1,8 +1,9 @@
 //! Snapshots of any size and content come back byte for byte, and large ones are stored compressed.
 
-use crate::support::{Server, answering, driver, granted, new_run, suspending};
+use crate::support::Server;
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId};
+use kortyx_store::conformance::requests::{self, answering, driver, granted, new_run, suspending};
 use kortyx_store::{
     ClaimRequest, NewCheckpoint, Reissue, Rollback, RollbackOutcome, RunRef, Store, Suspend, Suspended, WorkflowPin,
 };
@@ -39,14 +40,14 @@ async fn a_snapshot_comes_back_as_it_was_whatever_it_is() {
             state: Bytes::from_static(b"{}"),
             structured_stream_ids: Vec::new(),
         };
-        let suspend = suspending(RunRef::New(run.clone(), driver()), vec![crate::support::ask("a")]);
+        let suspend = suspending(RunRef::New(run.clone(), driver()), vec![requests::ask("a")]);
         let plain = Suspend { snapshot: snapshot.clone(), ..suspend };
         let Suspended::Saved(open) = store.suspend(plain).await.unwrap() else { unreachable!("the run waits") };
         let claimed = granted(store.answer(answering(open.first().unwrap())).await.unwrap());
         assert_eq!(claimed.snapshot, snapshot, "answered: {place}");
 
         // A held run, with a checkpoint of its turn.
-        let suspend = suspending(RunRef::Held(claimed.lease), vec![crate::support::ask("b")]);
+        let suspend = suspending(RunRef::Held(claimed.lease), vec![requests::ask("b")]);
         let turn = Suspend { snapshot: snapshot.clone(), checkpoint: Some(checkpoint), answers_seen: 1, ..suspend };
         store.suspend(turn).await.unwrap();
         let head = store.head(&run.session_id).await.unwrap().unwrap();
@@ -74,7 +75,7 @@ async fn a_snapshot_comes_back_as_it_was_whatever_it_is() {
 
         // A worker takes it over.
         store.release(&claimed.lease).await.unwrap();
-        let workflows: Vec<WorkflowPin> = vec![crate::support::pin()];
+        let workflows: Vec<WorkflowPin> = vec![requests::pin()];
         let orphans = ClaimRequest { driver: driver(), workflows, parked_before: None, limit: 10 };
         let claimed = store.claim_orphans(orphans).await.unwrap();
         assert_eq!(claimed.first().unwrap().snapshot, snapshot, "claimed: {place}");
@@ -85,7 +86,7 @@ async fn a_snapshot_comes_back_as_it_was_whatever_it_is() {
 async fn a_large_snapshot_takes_less_room_than_it_has_bytes() {
     let server = Server::start();
     let store = server.store().await;
-    let suspend = suspending(RunRef::New(new_run(), driver()), vec![crate::support::ask("a")]);
+    let suspend = suspending(RunRef::New(new_run(), driver()), vec![requests::ask("a")]);
     store.suspend(Suspend { snapshot: text(16_000), ..suspend }).await.unwrap();
 
     let run = server.lines(&["KEYS", &format!("kortyx:{{*}}:{}:r:run-*", "?".repeat(32))]).remove(0);

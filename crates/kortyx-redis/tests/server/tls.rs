@@ -3,9 +3,10 @@
 use std::{env, fs, process::Command, time::Duration};
 
 use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::conformance::requests::{answering, finishing, granted, paused};
 use kortyx_store::{Store, StoreErrorKind};
 
-use crate::support::{Server, answering, finishing, free_port, granted, paused, set_up};
+use crate::support::{Server, free_port, set_up};
 
 /// Tells a process that trusts the server's certificate where the server is.
 const SERVER: &str = "KORTYX_TEST_TLS_SERVER";

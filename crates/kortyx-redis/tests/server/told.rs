@@ -7,10 +7,11 @@ use std::{
 
 use crate::{
     placed::{pausing, saved},
-    support::{Cluster, Server, claiming, driver, new_run, opening, pin, relay::Relays, set_up},
+    support::{Cluster, Server, relay::Relays, set_up},
 };
 use kortyx_protocol::SessionId;
 use kortyx_redis::{RedisConfig, RedisStore};
+use kortyx_store::conformance::requests::{claiming, driver, new_run, opening, pin};
 use kortyx_store::{ExpireRequest, Signal, Store};
 
 fn config(url: &str) -> RedisConfig {

@@ -1,22 +1,16 @@
-//! What the tests of this crate share: servers of their own, and short ways to a run.
+//! What the tests of this crate share: servers of their own.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what fails in a test panics")]
 
 use std::{
-    collections::BTreeMap,
     net::TcpListener,
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId};
 use kortyx_redis::{RedisConfig, RedisStore};
-use kortyx_store::{
-    AnswerOutcome, AnswerRequest, AskKey, ClaimRequest, Claimed, Drive, Driver, Finish, InterruptRecord, NewAnswer,
-    NewInterrupt, NewRun, OpenRun, Proof, RunRef, Store, StoreError, Suspend, Suspended, TerminalStatus, WorkflowPin,
-};
+use kortyx_store::Store;
 
 pub(crate) mod proxy;
 pub(crate) mod relay;
@@ -229,106 +223,4 @@ pub(crate) fn free_port() -> u16 {
         }
     }
     panic!("no port is free")
-}
-
-pub(crate) fn unique(kind: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{kind}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-pub(crate) fn pin() -> WorkflowPin {
-    WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() }
-}
-
-pub(crate) fn driver() -> Driver {
-    Driver { id: "driver".to_owned(), ttl: Duration::from_secs(30) }
-}
-
-pub(crate) fn new_run() -> NewRun {
-    NewRun {
-        run_id: RunId::new(unique("run")).unwrap(),
-        session_id: SessionId::new(unique("session")).unwrap(),
-        workflow: pin(),
-        context: BTreeMap::new(),
-    }
-}
-
-pub(crate) fn opening(run: NewRun) -> OpenRun {
-    OpenRun { run, driver: driver(), snapshot: Bytes::from_static(b"opened") }
-}
-
-pub(crate) fn ask(key: &str) -> NewInterrupt {
-    NewInterrupt {
-        request_id: RequestId::new(unique("human")).unwrap(),
-        token: ResumeToken::parse(unique("token")).unwrap(),
-        ask: AskKey(key.to_owned()),
-        workflow: "review".to_owned(),
-        node: "approve".to_owned(),
-        question: Bytes::from_static(b"{}"),
-        expires_in: Duration::from_mins(15),
-        default: None,
-        optional_cancel: false,
-        after_response_completed: false,
-    }
-}
-
-pub(crate) fn suspending(run: RunRef, publish: Vec<NewInterrupt>) -> Suspend {
-    Suspend {
-        run,
-        workflow: pin(),
-        snapshot: Bytes::from_static(b"suspended"),
-        publish,
-        withdraw: Vec::new(),
-        answers_seen: 0,
-        checkpoint: None,
-    }
-}
-
-/// A run that waits for an answer.
-pub(crate) async fn paused(store: &RedisStore) -> Result<InterruptRecord, StoreError> {
-    paused_run(store, new_run()).await
-}
-
-pub(crate) async fn paused_run(store: &RedisStore, run: NewRun) -> Result<InterruptRecord, StoreError> {
-    match store.suspend(suspending(RunRef::New(run, driver()), vec![ask("a")])).await? {
-        Suspended::Saved(mut open) => Ok(open.remove(0)),
-        other => panic!("expected a saved suspension, got {other:?}"),
-    }
-}
-
-pub(crate) fn answering(question: &InterruptRecord) -> AnswerRequest {
-    let answer = NewAnswer {
-        request_id: question.request_id.clone(),
-        proof: Proof::Token(question.token.clone()),
-        session_id: None,
-        run_id: None,
-        answer: Bytes::from_static(b"\"yes\""),
-        cancel: false,
-        actor: None,
-    };
-    AnswerRequest { answers: vec![answer], driver: Some(driver()) }
-}
-
-/// The run that an accepted answer handed to its caller.
-pub(crate) fn granted(outcome: AnswerOutcome) -> Claimed {
-    match outcome {
-        AnswerOutcome::Accepted(_, Drive::Granted(claimed)) => *claimed,
-        other => panic!("expected a granted lease, got {other:?}"),
-    }
-}
-
-pub(crate) fn claiming() -> ClaimRequest {
-    ClaimRequest { driver: driver(), workflows: vec![pin()], parked_before: None, limit: 100 }
-}
-
-pub(crate) fn finishing(claimed: Claimed) -> Finish {
-    Finish {
-        run: RunRef::Held(claimed.lease),
-        workflow: pin(),
-        status: TerminalStatus::Completed,
-        outcome: Bytes::from_static(b"done"),
-        reason: None,
-        answers_seen: claimed.run.answers,
-        checkpoint: None,
-    }
 }
