@@ -114,11 +114,12 @@ impl Pooler {
         let port = free_port();
         let (login, place) = server.split_once("://").unwrap().1.split_once('@').unwrap();
         let password = login.split_once(':').map(|(_, password)| format!(" password={password}")).unwrap_or_default();
-        let (host, server_port) = place.split('/').next().unwrap().split_once(':').unwrap();
+        let (place, database) = place.split_once('/').unwrap();
+        let ((host, server_port), database) = (place.split_once(':').unwrap(), database.split('?').next().unwrap());
         let directory = tempfile::Builder::new().prefix("kortyx-pgbouncer-").tempdir().unwrap().keep();
         let settings = directory.join("pgbouncer.ini");
         let text = format!(
-            "[databases]\npostgres = user=postgres{password} host={host} port={server_port}\n[pgbouncer]\n\
+            "[databases]\npostgres = user=postgres{password} host={host} port={server_port} dbname={database}\n[pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n\
              max_client_conn = 500\n{setting}\nlogfile = {}\n",
             directory.join("pooler.log").display()
