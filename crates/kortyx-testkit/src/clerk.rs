@@ -12,6 +12,8 @@ use tokio::time::sleep;
 use crate::{Error, Event, World, error::Doing as _};
 
 const LOOK: Duration = Duration::from_millis(3);
+/// How long what is in storage may be missing in the log of the process that stored it.
+const LAG: Duration = Duration::from_millis(20);
 
 impl World {
     /// Answers the oldest question of every run that waits, again and again, with a [clerk](Self::clerk). It ends when something
@@ -31,6 +33,8 @@ impl World {
         let Some(question) = open.first() else { return Ok(()) };
         let run = clerk.store().run(&question.run_id).await.doing("reading a run")?;
         if run.is_some_and(|run| run.status == RunStatus::Suspended) {
+            // What an answer leads to stands in the log behind what led to the question.
+            sleep(LAG).await;
             self.answer(clerk, question).await?;
         }
         Ok(())

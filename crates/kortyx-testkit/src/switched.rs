@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -31,16 +31,36 @@ pub(crate) struct Switched {
     log: Log,
     kill: Kill,
     points: AtomicU64,
+    under_way: AtomicUsize,
+}
+
+/// A durable point that is being passed.
+struct Passing<'a>(&'a AtomicUsize);
+
+impl Drop for Passing<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Switched {
     pub(crate) fn new(store: Arc<dyn Store>, log: Log, kill: Kill) -> Self {
-        Self { store, log, kill, points: AtomicU64::new(0) }
+        Self { store, log, kill, points: AtomicU64::new(0), under_way: AtomicUsize::new(0) }
     }
 
     /// How many durable points were passed.
     pub(crate) fn points(&self) -> u64 {
         self.points.load(Ordering::Relaxed)
+    }
+
+    /// Whether the log has all that this process made durable: others may read it in storage a moment before.
+    pub(crate) fn has_told_all(&self) -> bool {
+        self.under_way.load(Ordering::SeqCst) == 0
+    }
+
+    fn pass(&self) -> Passing<'_> {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        Passing(&self.under_way)
     }
 
     /// Whether the process stood still and was told to go on.
@@ -55,6 +75,7 @@ impl Switched {
         work: impl Future<Output = Result<T, StoreError>> + Send,
         told: impl FnOnce(&T) -> Vec<Event> + Send,
     ) -> Result<T, StoreError> {
+        let _passing = self.pass();
         let point = self.points.fetch_add(1, Ordering::Relaxed) + 1;
         if self.kill == Kill::Before(point) {
             self.fire(point, transition).await?;

@@ -22,7 +22,10 @@ pub(super) async fn finish(state: &State, answering: Answering) -> Result<(), Bo
         let run =
             state.agent.get_run(&run_id, &scope).await?.ok_or("the run is gone, or outside the subject's scope")?;
         match run.status {
-            RunStatus::Suspended if answers(state, answering) => answer(state, &run_id, answering).await?,
+            // What an answer leads to stands in the log behind what led to the question.
+            RunStatus::Suspended if answers(state, answering) && state.has_told_all() => {
+                answer(state, &run_id, answering).await?;
+            }
             RunStatus::Parked => return Err(format!("the run is set aside: {:?}", run.failure).into()),
             status if status.is_terminal() => return Ok(()),
             _ => tokio::time::sleep(LOOK).await,

@@ -102,6 +102,11 @@ impl State {
         Ok(self.store.run(run_id).await?.is_some())
     }
 
+    /// Whether the log has all that this process made durable.
+    pub(super) fn has_told_all(&self) -> bool {
+        self.store.has_told_all()
+    }
+
     /// Whether the process stood still and was told to go on. It begins nothing from then on.
     pub(super) fn has_stood_still(&self) -> bool {
         self.store.has_stood_still()
