@@ -5,10 +5,11 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use kortyx_protocol::{
-    BatchAnswer, BufferedResponse, CheckpointId, DoneData, ExecuteRequest, ExecutionResult, Failure, FailureCode,
-    InterruptChunk, InterruptInput, InterruptKind, InterruptOption, Issue, PendingQuestion, RawJson, RequestId,
-    ResumeAnswers, ResumeHandle, ResumeRequest, ResumeResponse, ResumeToken, RunId, SessionId, StreamChunk,
-    StructuredChange, StructuredChunk, TextDelta, TextMark, Timestamp, Usage, json,
+    BatchAnswer, BufferedResponse, CheckpointEffects, CheckpointId, CheckpointSummary, CheckpointView, DoneData,
+    ExecuteRequest, ExecutionResult, Failure, FailureCode, Forked, InterruptChunk, InterruptInput, InterruptKind,
+    InterruptOption, Issue, PendingQuestion, PendingRequest, RawJson, RequestId, ResumeAnswers, ResumeHandle,
+    ResumeRequest, ResumeResponse, ResumeToken, RolledBack, RunId, SessionId, StreamChunk, StructuredChange,
+    StructuredChunk, TextDelta, TextMark, Timestamp, Usage, json,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
@@ -286,6 +287,99 @@ fn every_execution_result_has_its_exact_json() {
         ExecutionResult::failed(run_id(), session_id(), Failure::new(FailureCode::NoRoute, "no edge fits")),
     ];
     insta::assert_snapshot!(lines(results));
+}
+
+fn summary() -> CheckpointSummary {
+    CheckpointSummary {
+        id: checkpoint_id(),
+        session_id: session_id(),
+        turn_index: 0,
+        created_at: Timestamp::from_millis(1_767_225_600_000),
+        nodes: Vec::new(),
+        workflow: "review".to_owned(),
+        workflow_version: None,
+        label: Some("session start".to_owned()),
+        parent_checkpoint_id: None,
+        parent_session_id: None,
+        forked_from: None,
+    }
+}
+
+fn full_summary() -> CheckpointSummary {
+    CheckpointSummary {
+        turn_index: 7,
+        nodes: vec!["write".to_owned(), "approval".to_owned()],
+        workflow_version: Some("2".to_owned()),
+        label: None,
+        parent_checkpoint_id: Some(CheckpointId::from_random([5; 16])),
+        parent_session_id: Some(SessionId::new("session-0").unwrap()),
+        forked_from: Some(CheckpointId::from_random([6; 16])),
+        ..summary()
+    }
+}
+
+fn pending(input: InterruptInput) -> PendingRequest {
+    let (schema, options) = input.into();
+    PendingRequest {
+        token: token(),
+        request_id: request_id(),
+        session_id: session_id(),
+        run_id: run_id(),
+        workflow: "review".to_owned(),
+        node: "approval".to_owned(),
+        schema,
+        options,
+        created_at: Timestamp::from_millis(1_767_225_600_000),
+        ttl_ms: 900_000,
+    }
+}
+
+fn view() -> CheckpointView {
+    CheckpointView {
+        summary: full_summary(),
+        run_id: Some(run_id()),
+        state: RawJson::of(&json!({"draft": "Hello"})).unwrap(),
+        effects: CheckpointEffects {
+            structured_stream_ids: vec!["report".to_owned()],
+            interrupt_tokens: vec![token()],
+        },
+        active_pending_requests: vec![pending(choice())],
+    }
+}
+
+#[test]
+fn every_checkpoint_reply_has_its_exact_json() {
+    let start = CheckpointView {
+        summary: summary(),
+        run_id: None,
+        state: RawJson::of(&json!({})).unwrap(),
+        effects: CheckpointEffects::default(),
+        active_pending_requests: Vec::new(),
+    };
+    let rolled_back = RolledBack {
+        session_id: session_id(),
+        head: checkpoint_id(),
+        invalidated_structured_stream_ids: vec!["report".to_owned()],
+        invalidated_interrupt_tokens: vec![token()],
+        active_pending_requests: vec![pending(choice())],
+    };
+    let forked = Forked {
+        session_id: SessionId::new("session-2").unwrap(),
+        parent_session_id: session_id(),
+        forked_from: checkpoint_id(),
+        checkpoint: view(),
+    };
+    assert_eq!(pending(choice()).expires_at(), expires_at());
+    insta::assert_snapshot!(
+        [
+            lines([summary(), full_summary()]),
+            lines([start, view()]),
+            lines(inputs().map(pending)),
+            lines([rolled_back]),
+            lines([forked]),
+        ]
+        .join("\n")
+    );
 }
 
 #[test]

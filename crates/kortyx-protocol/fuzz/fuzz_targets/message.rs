@@ -1,7 +1,9 @@
 //! A chat message with arbitrary metadata: it is read or ignored, never a panic, and what is read can be written.
 #![no_main]
 
-use kortyx_protocol::{ChatMessage, ChatRequest, ExecuteRequest, Limits, ResumeRequest, json, parse_resume_meta};
+use kortyx_protocol::{
+    ChatMessage, ChatRequest, CheckpointRequest, ExecuteRequest, Limits, ResumeRequest, json, parse_resume_meta,
+};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
@@ -10,6 +12,10 @@ fuzz_target!(|data: &[u8]| {
     let _ = ChatRequest::from_slice(data, &limits);
     let _ = ExecuteRequest::from_slice(data, &limits);
     let _ = ResumeRequest::from_slice(data, &limits);
+    if let Ok(request) = CheckpointRequest::from_slice(data, &limits) {
+        let text = json::to_vec(&request).unwrap();
+        assert_eq!(CheckpointRequest::from_slice(&text, &limits).unwrap(), request);
+    }
 
     // The input as it is, and as the resume metadata of a message that is otherwise well-formed.
     let Ok(value) = json::from_slice::<Value>(data) else { return };
