@@ -6,9 +6,9 @@ mod judge;
 
 use std::sync::Arc;
 
-use kortyx_protocol::{ExecutionResult, RequestId, ResumeHandle, ResumeResponse, RunId, SessionId};
+use kortyx_protocol::{ExecutionResult, RequestId, ResumeHandle, ResumeResponse, ResumeToken, RunId, SessionId};
 use kortyx_runtime::Workflow;
-use kortyx_store::{Proof, Receipt, RunStatus, Scope};
+use kortyx_store::{Receipt, RunStatus, Scope};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
@@ -24,11 +24,24 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Answer {
     request_id: RequestId,
-    proof: Proof,
+    right: Right,
+    /// Outside it the question is unknown, whatever the right.
+    within: Scope,
     session_id: Option<SessionId>,
     run_id: Option<RunId>,
     response: ResumeResponse,
     actor: Option<String>,
+}
+
+/// What shows that a caller may answer a question.
+#[derive(Debug, Clone)]
+enum Right {
+    /// The question's secret.
+    Token(ResumeToken),
+    /// The application authorised the caller for this scope.
+    Scope(Scope),
+    /// The secret of any question of the same run.
+    Run(ResumeHandle),
 }
 
 impl Answer {
@@ -36,7 +49,8 @@ impl Answer {
     pub fn with_handle(handle: &ResumeHandle, response: ResumeResponse) -> Self {
         Self {
             request_id: handle.request_id.clone(),
-            proof: Proof::Token(handle.token.clone()),
+            right: Right::Token(handle.token.clone()),
+            within: Scope::default(),
             session_id: Some(handle.session_id.clone()),
             run_id: Some(handle.run_id.clone()),
             response,
@@ -46,7 +60,27 @@ impl Answer {
 
     /// An answer of a caller whom the application authorised for this scope. A question outside is unknown.
     pub fn in_scope(request_id: RequestId, scope: Scope, response: ResumeResponse) -> Self {
-        Self { request_id, proof: Proof::Scope(scope), session_id: None, run_id: None, response, actor: None }
+        let (right, within) = (Right::Scope(scope), Scope::default());
+        Self { request_id, right, within, session_id: None, run_id: None, response, actor: None }
+    }
+
+    /// An answer to a question of the handle's run, of whoever holds that handle of any question of the run, open or not. A question
+    /// of another run is unknown.
+    pub fn of_run(handle: &ResumeHandle, request_id: RequestId, response: ResumeResponse) -> Self {
+        if handle.request_id == request_id {
+            return Self::with_handle(handle, response);
+        }
+        let mut answer = Self::with_handle(handle, response);
+        (answer.request_id, answer.right) = (request_id, Right::Run(handle.clone()));
+        answer
+    }
+
+    /// Takes the question for unknown when it lies outside this scope, whatever else the caller shows. An empty scope
+    /// restricts nothing.
+    #[must_use]
+    pub fn within(mut self, scope: Scope) -> Self {
+        self.within = scope;
+        self
     }
 
     /// Names who answers, as the application authenticated them.

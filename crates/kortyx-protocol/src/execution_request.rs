@@ -149,7 +149,7 @@ fn check_batch(batch: &[BatchAnswer], limits: &Limits) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_answer(response: &ResumeResponse, path: &str, limits: &Limits) -> Result<(), Failure> {
+pub(crate) fn check_answer(response: &ResumeResponse, path: &str, limits: &Limits) -> Result<(), Failure> {
     let bytes = match response {
         ResumeResponse::Text { text } => text.len(),
         ResumeResponse::Value { value } => value.to_string().len(),

@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod answer_request;
 #[cfg(test)]
 mod arbitrary;
 mod base64;
@@ -34,6 +35,7 @@ mod text;
 mod time;
 mod token;
 
+pub use answer_request::AnswerRequest;
 pub use buffered::BufferedResponse;
 pub use chat::ChatRequest;
 pub use checkpoint::{CheckpointEffects, CheckpointSummary, CheckpointView, Forked, RolledBack};

@@ -57,8 +57,12 @@ impl Scope {
 
     /// Whether something with this session and context lies inside.
     pub fn contains(&self, session_id: &SessionId, context: &BTreeMap<String, Scalar>) -> bool {
-        self.session_id.as_ref().is_none_or(|wanted| wanted == session_id)
-            && self.context.iter().all(|(key, value)| context.get(key) == Some(value))
+        self.session_id.as_ref().is_none_or(|wanted| wanted == session_id) && self.contains_context(context)
+    }
+
+    /// Whether something with this context lies inside, whatever its session.
+    pub fn contains_context(&self, context: &BTreeMap<String, Scalar>) -> bool {
+        self.context.iter().all(|(key, value)| context.get(key) == Some(value))
     }
 }
 

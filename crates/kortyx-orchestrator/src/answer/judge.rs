@@ -1,9 +1,9 @@
 //! Whether an answer may be given: the question exists, the caller may answer it, the answer fits.
 
-use kortyx_protocol::{ResumeResponse, ResumeToken};
+use kortyx_protocol::{RequestId, ResumeHandle, ResumeResponse, ResumeToken};
 use kortyx_store::{InterruptRecord, InterruptStatus, NewAnswer, Proof, Scope};
 
-use super::{Answer, canonical::canonical};
+use super::{Answer, Right, canonical::canonical};
 use crate::{OrchestratorError, RefusalReason, agent::Inner, present};
 
 /// The question, or why the answer is refused.
@@ -12,9 +12,10 @@ pub(crate) type Judged = Result<InterruptRecord, RefusalReason>;
 impl Inner {
     /// Judges one answer against its stored question. Changes nothing.
     pub(super) async fn judge(&self, answer: &Answer) -> Result<Judged, OrchestratorError> {
-        let judged = match &answer.proof {
-            Proof::Token(token) => self.proved_by_token(token, answer).await?,
-            Proof::Scope(scope) => self.proved_by_scope(scope, answer).await?,
+        let judged = match &answer.right {
+            Right::Token(token) => self.proved_by_token(token, &answer.request_id, answer).await?,
+            Right::Scope(scope) => self.proved_by_scope(scope, answer).await?,
+            Right::Run(handle) => self.proved_by_run(handle, answer).await?,
         };
         match judged {
             // Of a question that is closed the store tells how.
@@ -27,9 +28,17 @@ impl Inner {
     }
 
     /// The question that a token was minted for, if all that the caller claims about it is true.
-    async fn proved_by_token(&self, token: &ResumeToken, answer: &Answer) -> Result<Judged, OrchestratorError> {
-        let Some(record) = self.by_token(token).await? else { return Ok(Err(RefusalReason::Unknown)) };
-        let is_claimed = record.request_id == answer.request_id
+    async fn proved_by_token(
+        &self,
+        token: &ResumeToken,
+        request_id: &RequestId,
+        answer: &Answer,
+    ) -> Result<Judged, OrchestratorError> {
+        let found = self.by_token(token).await?;
+        let Some(record) = found.filter(|record| is_inside(record, &answer.within)) else {
+            return Ok(Err(RefusalReason::Unknown));
+        };
+        let is_claimed = record.request_id == *request_id
             && answer.session_id.as_ref().is_none_or(|claimed| *claimed == record.session_id)
             && answer.run_id.as_ref().is_none_or(|claimed| *claimed == record.run_id);
         Ok(if is_claimed { Ok(record) } else { Err(RefusalReason::Mismatch) })
@@ -40,8 +49,19 @@ impl Inner {
             return Err(OrchestratorError::ScopeRequired);
         }
         let record = self.store.interrupt(&answer.request_id).await?;
-        let inside = record.filter(|record| scope.contains(&record.session_id, &record.context));
+        let inside = record.filter(|record| is_inside(record, scope) && is_inside(record, &answer.within));
         Ok(inside.ok_or(RefusalReason::Unknown))
+    }
+
+    /// A question of the run that the handle's question belongs to.
+    async fn proved_by_run(&self, handle: &ResumeHandle, answer: &Answer) -> Result<Judged, OrchestratorError> {
+        let proof = match self.proved_by_token(&handle.token, &handle.request_id, answer).await? {
+            Ok(proof) => proof,
+            refused => return Ok(refused),
+        };
+        let record = self.store.interrupt(&answer.request_id).await?;
+        let of_run = record.filter(|record| record.run_id == proof.run_id && record.session_id == proof.session_id);
+        Ok(of_run.ok_or(RefusalReason::Unknown))
     }
 
     /// The question whose token this is.
@@ -53,7 +73,12 @@ impl Inner {
 
     /// An answer as the store takes it.
     pub(super) fn stored(&self, answer: Answer) -> Result<NewAnswer, OrchestratorError> {
-        let Answer { request_id, proof, session_id, run_id, response, actor } = answer;
+        let Answer { request_id, right, within: _, session_id, run_id, response, actor } = answer;
+        let proof = match right {
+            Right::Token(token) => Proof::Token(token),
+            Right::Scope(scope) => Proof::Scope(scope),
+            Right::Run(handle) => Proof::Scope(Scope::session(handle.session_id)),
+        };
         let cancel = matches!(response, ResumeResponse::Cancel);
         let answer = canonical(&response).map_err(|error| {
             OrchestratorError::InvalidRequest(format!("the answer to {request_id} is not JSON: {error}"))
@@ -64,4 +89,8 @@ impl Inner {
         }
         Ok(NewAnswer { request_id, proof, session_id, run_id, answer: answer.into(), cancel, actor })
     }
+}
+
+fn is_inside(record: &InterruptRecord, scope: &Scope) -> bool {
+    scope.contains(&record.session_id, &record.context)
 }

@@ -1,17 +1,19 @@
 //! Chat turns: a message starts a run or answers a question, and what comes of it is a stream of chunks.
 
+mod begun;
 mod plan;
 mod stream;
 mod turn;
 
 use kortyx_protocol::{ChatMessage, SessionId};
+use kortyx_store::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub use self::stream::ChatStream;
-use self::turn::Turn;
-use crate::Agent;
+use self::{begun::Begun, turn::Turn};
+use crate::{Agent, OrchestratorError};
 
 /// How a chat turn is played.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +28,9 @@ pub struct ChatOptions {
     pub context: Map<String, Value>,
     /// Who writes, as the application authenticated them; kept with an accepted answer.
     pub actor: Option<String>,
+    /// Whose questions the message may answer. One that lies outside its context values is unknown; an empty scope restricts
+    /// nothing, since the question's token proves the right to answer.
+    pub scope: Scope,
 }
 
 impl ChatOptions {
@@ -61,6 +66,13 @@ impl ChatOptions {
         self.actor = Some(actor.into());
         self
     }
+
+    /// Answers only questions whose context lies in this scope; others are unknown.
+    #[must_use]
+    pub fn within(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
 }
 
 /// The input that a fresh turn gives its workflow: `{"input": "what the last message says"}`.
@@ -82,8 +94,32 @@ impl Agent {
     /// The turn is the agent's: it is held back while nobody reads, and what a client that goes away leaves behind is up to
     /// [`on_disconnect`](crate::AgentBuilder::on_disconnect). Must be called for an agent whose runtime is running.
     pub fn stream_chat(&self, messages: Vec<ChatMessage>, options: ChatOptions) -> ChatStream {
+        self.play(messages, options, Begun::unheard())
+    }
+
+    /// As [`stream_chat`](Self::stream_chat), but a fresh turn that is refused before it begins is an error instead of a stream.
+    /// What a message that answers a question leads to is always in the stream.
+    ///
+    /// # Errors
+    /// Nothing ran: `UNKNOWN_WORKFLOW`, `CONFLICT` beside an open question of an agent that refuses that, `INVALID_REQUEST`,
+    /// `PERSISTENCE_ERROR`, or the agent is shutting down.
+    pub async fn begin_chat(
+        &self,
+        messages: Vec<ChatMessage>,
+        options: ChatOptions,
+    ) -> Result<ChatStream, OrchestratorError> {
+        let (begun, reply) = oneshot::channel();
+        let stream = self.play(messages, options, Begun::heard_by(begun));
+        match reply.await {
+            Ok(begun) => begun.map(|()| stream),
+            // The turn ended without a word: its runtime went down, or it panicked.
+            Err(_) => Err(OrchestratorError::ShuttingDown),
+        }
+    }
+
+    fn play(&self, messages: Vec<ChatMessage>, options: ChatOptions, begun: Begun) -> ChatStream {
         let (chunks, receiver) = mpsc::channel(self.0.settings.chat_buffer);
-        let turn = Turn::new(self.0.clone(), chunks, options);
+        let turn = Turn::new(self.0.clone(), chunks, options, begun);
         self.0.tasks.spawn_on(turn.play(messages), &self.0.runtime);
         ChatStream::new(receiver)
     }

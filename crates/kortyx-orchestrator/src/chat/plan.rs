@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kortyx_protocol::{ChatMessage, Issue, ResumeHandle, ResumeMeta, SessionId, parse_resume_meta};
-use kortyx_store::{InterruptRecord, InterruptStatus};
+use kortyx_store::{InterruptRecord, InterruptStatus, Scope};
 
 use crate::{Answer, OrchestratorError, RefusalReason, RefusedAnswer, agent::Inner, present, telemetry::Fact};
 
@@ -23,9 +23,13 @@ impl Inner {
         self: &Arc<Self>,
         message: &ChatMessage,
         session_id: Option<&SessionId>,
+        scope: &Scope,
     ) -> Result<Plan, OrchestratorError> {
         let Some(meta) = parse_resume_meta(message) else { return Ok(Plan::Fresh) };
-        let Some(record) = self.by_token(&meta.token).await? else { return Ok(self.late(meta)) };
+        let found = self.by_token(&meta.token).await?;
+        // A question of another tenant is unknown; one of another session of the same tenant is a mismatch.
+        let known = found.filter(|record| scope.contains_context(&record.context));
+        let Some(record) = known else { return Ok(self.late(meta)) };
         let is_meant = meta.request_id == record.request_id && session_id.is_none_or(|id| *id == record.session_id);
         if !is_meant {
             return Ok(refused(record, &meta, RefusalReason::Mismatch));

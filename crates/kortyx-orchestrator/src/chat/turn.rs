@@ -8,7 +8,7 @@ use kortyx_store::{CancelTarget, InterruptQuery, RunStatus, Scope};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::{ChatInput, ChatOptions, plan::Plan};
+use super::{ChatInput, ChatOptions, begun::Begun, plan::Plan};
 use crate::{
     Answer, OnDisconnect, OrchestratorError, RefusalReason, WaitingPolicy,
     agent::Inner,
@@ -23,15 +23,22 @@ pub(super) struct Turn {
     agent: Arc<Inner>,
     chunks: mpsc::Sender<StreamChunk>,
     options: ChatOptions,
+    begun: Begun,
 }
 
 impl Turn {
-    pub(super) fn new(agent: Arc<Inner>, chunks: mpsc::Sender<StreamChunk>, options: ChatOptions) -> Self {
-        Self { agent, chunks, options }
+    pub(super) fn new(
+        agent: Arc<Inner>,
+        chunks: mpsc::Sender<StreamChunk>,
+        options: ChatOptions,
+        begun: Begun,
+    ) -> Self {
+        Self { agent, chunks, options, begun }
     }
 
     pub(super) async fn play(self, messages: Vec<ChatMessage>) {
-        if let Err(error) = self.try_play(messages).await {
+        let played = self.try_play(messages).await;
+        if let Err(error) = played.or_else(|error| self.begun.refuse(error)) {
             self.send(StreamChunk::error(error.into())).await;
             self.send(StreamChunk::done(None)).await;
         }
@@ -40,7 +47,9 @@ impl Turn {
     async fn try_play(&self, messages: Vec<ChatMessage>) -> Result<(), OrchestratorError> {
         let wanted = self.options.session_id.as_ref();
         let plan = match messages.last() {
-            Some(message) if !self.agent.stopping.is_cancelled() => self.agent.plan(message, wanted).await,
+            Some(message) if !self.agent.stopping.is_cancelled() => {
+                self.agent.plan(message, wanted, &self.options.scope).await
+            }
             Some(_) => Err(OrchestratorError::ShuttingDown),
             None => Err(OrchestratorError::InvalidRequest("there is no message".to_owned())),
         };
@@ -50,7 +59,11 @@ impl Turn {
         };
         let session_id = wanted.or(asked).cloned().map_or_else(new_session, Ok)?;
         self.send(StreamChunk::session(session_id.clone())).await;
-        match plan? {
+        let plan = plan?;
+        if matches!(plan, Plan::Refused(..)) {
+            self.begun.tell();
+        }
+        match plan {
             Plan::Fresh => self.start(messages, session_id).await,
             Plan::Answer(_, answer) => self.answer(answer, messages, session_id).await,
             Plan::Refused(record, error)
@@ -77,7 +90,10 @@ impl Turn {
         }
         let accepted = match self.agent.accept(vec![answer]).await {
             Err(error) if error.is_refused_as(is_late) => return self.start(messages, session_id).await,
-            accepted => accepted?,
+            accepted => {
+                self.begun.tell();
+                accepted?
+            }
         };
         let is_seen = matches!(accepted.next, Next::Drive(_));
         let stand = self.agent.follow(accepted, Some(self.chunks.clone())).await?;
@@ -95,6 +111,7 @@ impl Turn {
         let mut start = Start::new(run, definition, input);
         start.history = messages;
         let job = self.agent.begin_with(start, &self.options.context, Some(self.chunks.clone()))?;
+        self.begun.tell();
         let started = self.agent.spawn(job, None);
         let live = started.live.clone();
         let mut settled = std::pin::pin!(self.agent.settled(started, &run_id));

@@ -8,6 +8,7 @@
 )]
 
 mod answers;
+mod begun;
 mod chat;
 mod disconnect;
 mod driven;
