@@ -6,7 +6,7 @@ use kortyx_protocol::{Failure, RawJson};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Parent, Phase, Pin, RunState,
+    Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Kind, Parent, Phase, Pin, RunState,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -118,6 +118,7 @@ impl RunState {
 
     fn apply_to_activation(&mut self, id: u32, event: Event) {
         if let Event::Journaled { entry, .. } = &event {
+            self.response_completed |= entry.kind == Kind::Response;
             self.close_child(id, &entry.key);
         }
         let Some(activation) = self.activations.get_mut(&id) else { return };

@@ -190,6 +190,8 @@ pub struct Suspension {
     pub workflow: DefinitionPin,
     /// Whether [`Recorder::open`](crate::Recorder::open) was called in this execution or the run was restored.
     pub durable: bool,
+    /// The response is complete: the questions are asked after it.
+    pub response_completed: bool,
 }
 
 /// An end to store.
@@ -259,6 +261,7 @@ impl Engine {
             executions: 0,
             allowance: definition.max_node_executions().map_or(u64::MAX, u64::from),
             answers_seen: 0,
+            response_completed: false,
         };
         let execution = self.execution(start.run, state, io, false);
         flow::begin_frame(&mut execution.shared.lock(), &definition, ROOT);
@@ -380,6 +383,11 @@ impl ExecutionHandle {
     pub fn answers_seen(&self) -> u64 {
         self.0.lock().state.answers_seen
     }
+
+    /// Whether the run has completed its response.
+    pub fn is_response_completed(&self) -> bool {
+        self.0.lock().state.response_completed
+    }
 }
 
 impl Execution {
@@ -402,7 +410,7 @@ impl Execution {
                 return Poll::Ready(Err(error));
             }
             match status {
-                _ if self.writing.is_some() => {}
+                _ if self.writing.is_some() || self.shared.lock().is_completing_response() => {}
                 FrameStatus::Ended(end) => return Poll::Ready(Ok(Turn::Finished(self.ending(end)))),
                 FrameStatus::Waiting if !self.shared.cancel.is_cancelled() => return Poll::Ready(self.suspension()),
                 FrameStatus::Live if !self.grace_over => {}
@@ -444,7 +452,8 @@ impl Execution {
             }
             return true;
         }
-        let publish = self.poll_publish_delay(cx);
+        // Who completes the response says which questions are open then.
+        let publish = self.poll_publish_delay(cx) || self.shared.lock().is_completing_response();
         if !publish && !self.shared.lock().is_write_wanted() {
             return false;
         }

@@ -4,7 +4,10 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use kortyx_protocol::{StreamChunk, Timestamp};
 
-use crate::execution::{DeliveredAnswer, OpenQuestion};
+use crate::{
+    CompletedResponse,
+    execution::{DeliveredAnswer, OpenQuestion},
+};
 
 /// A future of an [`Io`] trait.
 pub type IoFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -35,6 +38,10 @@ pub struct Batch {
     pub withdraw: Vec<String>,
     /// The highest answer number that the engine has received.
     pub answers_seen: u64,
+    /// The response that this batch completes: once it is stored, nobody hears what comes after, and the run goes on.
+    pub response: Option<CompletedResponse>,
+    /// The response was complete before this batch: its questions are asked after it.
+    pub response_completed: bool,
 }
 
 /// What storage says to a batch.

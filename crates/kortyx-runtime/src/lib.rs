@@ -11,6 +11,7 @@ mod flow;
 mod io;
 mod output;
 mod pass;
+mod response;
 mod scheduler;
 mod shared;
 mod sound;
@@ -28,4 +29,5 @@ pub use execution::{
 };
 pub use io::{Batch, ChunkSink, Host, Io, IoFuture, RecordError, RecordReply, Recorder};
 pub use output::{NodeOutput, NodeResult};
+pub use response::{CompletedResponse, FinalResponse};
 pub use workflow::{Definition, Registry, Workflow};

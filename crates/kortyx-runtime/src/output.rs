@@ -48,15 +48,14 @@ impl NodeOutput {
         let field = field.into();
         match RawJson::of(value) {
             Ok(value) => drop(self.data.insert(field, value)),
-            Err(error) => self = self.refuse(&field, error),
+            Err(error) => self = self.refuse(&field, &error),
         }
         self
     }
 
     /// Keeps the first value that does not serialize, with its path from the output's top.
-    fn refuse(mut self, field: &str, error: JsonError) -> Self {
-        let field = field.replace('~', "~0").replace('/', "~1");
-        self.error.get_or_insert_with(|| JsonError::new(format!("/{field}{}", error.path), error.message));
+    fn refuse(mut self, field: &str, error: &JsonError) -> Self {
+        self.error.get_or_insert_with(|| within(field, error));
         self
     }
 
@@ -88,17 +87,23 @@ impl NodeOutput {
     pub fn transition_with<T: Serialize + ?Sized>(mut self, workflow: impl Into<String>, input: &T) -> Self {
         match RawJson::of(input) {
             Ok(input) => self.handoff = Some(Handoff { workflow: workflow.into(), input: Some(input) }),
-            Err(error) => self = self.refuse("input", error),
+            Err(error) => self = self.refuse("input", &error),
         }
         self
     }
 }
 
-/// The failure of an output that is not JSON. What the value's author says about it goes to tracing only.
-pub(crate) fn unwritable(ctx: &NodeContext, error: &JsonError) -> Failure {
+/// The error of a value as that of what has it as a field.
+pub(crate) fn within(field: &str, error: &JsonError) -> JsonError {
+    let field = field.replace('~', "~0").replace('/', "~1");
+    JsonError::new(format!("/{field}{}", error.path), error.message.clone())
+}
+
+/// The failure of what is not JSON, such as the output of a node. What the value's author says about it goes to tracing only.
+pub(crate) fn unwritable(ctx: &NodeContext, what: &str, error: &JsonError) -> Failure {
     let (workflow, node) = (ctx.workflow(), ctx.node());
-    tracing::error!(workflow, node, path = error.path, error = error.message, "the output does not serialize");
-    let message = format!("the output of the node `{node}` of the workflow `{workflow}` is not JSON");
+    tracing::error!(workflow, node, path = error.path, error = error.message, "{what} does not serialize");
+    let message = format!("{what} of the node `{node}` of the workflow `{workflow}` is not JSON");
     let what = "numbers must be finite and keys must be texts; the server's log has the cause";
     Failure::new(FailureCode::InvalidOutput, message).with_issues([Issue::new(error.path.as_str(), "json", what)])
 }

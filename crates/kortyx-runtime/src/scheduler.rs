@@ -275,7 +275,7 @@ fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWa
 /// Sends what the output shows to the client, as part of the activation.
 async fn with_output(ctx: &NodeContext, output: NodeOutput) -> NodeResult {
     if let Some(error) = output.error {
-        return Err(output::unwritable(ctx, &error).into());
+        return Err(output::unwritable(ctx, "the output", &error).into());
     }
     if let Some(message) = &output.ui {
         ctx.message(message.clone()).await;

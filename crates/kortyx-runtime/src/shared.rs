@@ -12,6 +12,7 @@ use kortyx_protocol::Failure;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    CompletedResponse,
     event::{Event, EventBatch},
     execution::{DeliveredAnswer, EngineError, OpenQuestion, RunInfo, Suspension},
     io::{Batch, Io, RecordError},
@@ -55,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) unpublished: BTreeMap<u32, Vec<OpenAsk>>,
     /// Ask keys that storage should close.
     withdrawn: Vec<String>,
+    /// The response that was completed, until storage knows.
+    completing: Option<CompletedResponse>,
     pub(crate) halt: Option<Halt>,
     durable: bool,
     /// The run is durable, or its first snapshot is on its way.
@@ -88,6 +91,7 @@ impl Shared {
             frame_wakers: BTreeMap::new(),
             unpublished: BTreeMap::new(),
             withdrawn: Vec::new(),
+            completing: None,
             halt: None,
             durable: is_restored,
             is_opened: is_restored,
@@ -109,6 +113,13 @@ impl Shared {
             !core.durable || core.events.iter().any(Event::is_decisive)
         };
         if needed {
+            self.stored().await;
+        }
+    }
+
+    /// Waits until storage knows the run.
+    pub(crate) async fn opened(&self) {
+        if !self.lock().is_durable() {
             self.stored().await;
         }
     }
@@ -183,6 +194,18 @@ impl Core {
         self.stored
     }
 
+    /// The response ends with this, unless it is complete already.
+    pub(crate) fn complete_response(&mut self, response: CompletedResponse) {
+        if !self.state.response_completed {
+            self.completing.get_or_insert(response);
+        }
+    }
+
+    /// Whether the response was completed and storage has yet to be told.
+    pub(crate) fn is_completing_response(&self) -> bool {
+        self.completing.is_some()
+    }
+
     /// Whether somebody waits for storage to hold what it does not hold yet.
     pub(crate) fn is_write_wanted(&self) -> bool {
         !self.waiting.is_empty() && (!self.durable || self.stored < self.wanted)
@@ -246,6 +269,7 @@ impl Core {
             answers_seen: self.state.answers_seen,
             workflow: self.state.pin(),
             durable: self.durable,
+            response_completed: self.state.response_completed,
         })
     }
 
@@ -275,8 +299,16 @@ impl Core {
             return Ok(None);
         }
         let entries = if events.is_empty() { None } else { Some(encode(&EventBatch { v: SNAPSHOT_VERSION, events })?) };
-        let answers_seen = self.state.answers_seen;
-        Ok(Some((Batch { entries, publish: questions, withdraw, answers_seen }, self.counted)))
+        let response = self.completing.take();
+        let batch = Batch {
+            entries,
+            publish: questions,
+            withdraw,
+            answers_seen: self.state.answers_seen,
+            response_completed: self.state.response_completed && response.is_none(),
+            response,
+        };
+        Ok(Some((batch, self.counted)))
     }
 
     /// The questions that wait to be published, by activation and in the order they were asked. An activation that an

@@ -42,6 +42,9 @@ pub(crate) struct RunState {
     pub(crate) allowance: u64,
     /// The highest answer number received.
     pub(crate) answers_seen: u64,
+    /// The response is complete: the run goes on without a reader.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) response_completed: bool,
 }
 
 /// One execution of a workflow within the run: the root's, or a child's.
@@ -193,6 +196,7 @@ pub(crate) enum Kind {
     Step,
     Interrupt,
     Call,
+    Response,
 }
 
 impl Kind {
@@ -201,6 +205,7 @@ impl Kind {
             Self::Step => "step",
             Self::Interrupt => "interrupt",
             Self::Call => "call",
+            Self::Response => "completion of the response",
         }
     }
 }
@@ -218,7 +223,7 @@ pub(crate) struct Entry {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum EntryValue {
-    /// A step's result or a child's output.
+    /// A step's result, a child's output, or null.
     Value(RawJson),
     /// A question's answer.
     Answer(ResumeResponse),

@@ -32,6 +32,7 @@ mod model_replay;
 mod parallel;
 mod races;
 mod replay;
+mod responses;
 mod retries;
 mod sample;
 mod snapshots;

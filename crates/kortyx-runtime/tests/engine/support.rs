@@ -12,8 +12,9 @@ use std::{
 
 use kortyx_protocol::{Failure, Issue, RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
 use kortyx_runtime::{
-    Batch, ChunkSink, DeliveredAnswer, Engine, EngineError, Execution, Host, Io, IoFuture, Limits, OpenQuestion,
-    Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError, RunInfo, Start, Turn, Workflow,
+    Batch, ChunkSink, CompletedResponse, DeliveredAnswer, Engine, EngineError, Execution, Host, Io, IoFuture, Limits,
+    OpenQuestion, Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError, RunInfo, Start, Turn,
+    Workflow,
 };
 use serde_json::Value;
 
@@ -25,6 +26,10 @@ pub(crate) struct Stored {
     pub(crate) open: Vec<OpenQuestion>,
     pub(crate) answers: Vec<DeliveredAnswer>,
     pub(crate) superseded: Vec<String>,
+    /// The responses that were completed, each with the questions open then.
+    pub(crate) responses: Vec<(CompletedResponse, Vec<String>)>,
+    /// The questions that were published after the response was completed.
+    pub(crate) after_response: Vec<String>,
     pub(crate) writes: u64,
 }
 
@@ -167,7 +172,7 @@ impl World {
                     }
                     stored.snapshot = Some(pause.snapshot);
                     stored.entries.clear();
-                    stored.publish(pause.publish, &pause.withdraw);
+                    stored.publish(pause.publish, &pause.withdraw, pause.response_completed);
                     return Drive::Waiting;
                 }
                 Ok(Turn::Finished(ending)) => {
@@ -238,7 +243,11 @@ impl World {
         let mut stored = self.stored.lock().unwrap();
         assert!(stored.snapshot.is_some(), "recorded before it was opened");
         stored.entries.extend(batch.entries);
-        stored.publish(batch.publish, &batch.withdraw);
+        stored.publish(batch.publish, &batch.withdraw, batch.response_completed);
+        if let Some(response) = batch.response {
+            let open = stored.open.iter().map(|question| question.id().to_owned()).collect();
+            stored.responses.push((response, open));
+        }
         let answers = stored.answers.iter().filter(|answer| answer.seq > batch.answers_seen).cloned().collect();
         RecordReply { answers }
     }
@@ -259,11 +268,14 @@ impl World {
 }
 
 impl Stored {
-    fn publish(&mut self, publish: Vec<OpenQuestion>, withdraw: &[String]) {
+    fn publish(&mut self, publish: Vec<OpenQuestion>, withdraw: &[String], response_completed: bool) {
         self.open.retain(|question| !withdraw.contains(&question.ask));
         self.superseded.extend(withdraw.iter().cloned());
         for question in publish {
             assert!(!self.open.iter().any(|open| open.ask == question.ask), "published twice: {}", question.ask);
+            if response_completed {
+                self.after_response.push(question.id().to_owned());
+            }
             self.open.push(question);
         }
     }
