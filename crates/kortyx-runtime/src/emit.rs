@@ -45,6 +45,7 @@ impl NodeContext {
     /// A step's chunks are part of its effect: replay does not run the step, so they do not count.
     pub(crate) async fn emit(&self, chunk: StreamChunk) {
         if matches!(self.0.with_pass(|pass| pass.running_step.is_some()), Ok(true)) {
+            self.0.shared.lock().note_stream(&chunk);
             return self.0.shared.io.chunks.send(chunk).await;
         }
         let Ok(text) = serde_json::to_vec(&chunk) else { return };

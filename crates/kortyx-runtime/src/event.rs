@@ -6,7 +6,7 @@ use kortyx_protocol::{Failure, RawJson};
 use serde::{Deserialize, Serialize};
 
 use crate::state::{
-    Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Kind, Parent, Phase, Pin, RunState,
+    Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Kind, Parent, Phase, Pin, ROOT, RunState,
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub(crate) enum Event {
     Allowed { more: u64 },
     /// Answers up to this number were received.
     AnswersSeen { seq: u64 },
+    /// A tracked run wrote to a structured stream for the first time in its turn.
+    Streamed { stream: Arc<str> },
 }
 
 /// State that an activation set; it takes effect when the activation completes.
@@ -60,7 +62,14 @@ impl Event {
     /// Whether what follows depends on it in a way that replay could decide differently: such events are stored
     /// before the next effect begins.
     pub(crate) fn is_decisive(&self) -> bool {
-        !matches!(self, Self::Emitted { .. } | Self::Journaled { .. } | Self::AnswersSeen { .. } | Self::Retried { .. })
+        !matches!(
+            self,
+            Self::Emitted { .. }
+                | Self::Journaled { .. }
+                | Self::AnswersSeen { .. }
+                | Self::Retried { .. }
+                | Self::Streamed { .. }
+        )
     }
 }
 
@@ -99,6 +108,11 @@ impl RunState {
             }
             Event::Allowed { more } => self.allowance = self.allowance.saturating_add(more),
             Event::AnswersSeen { seq } => self.answers_seen = self.answers_seen.max(seq),
+            Event::Streamed { stream } => {
+                if let Some(trace) = &mut self.trace {
+                    trace.write_to(stream);
+                }
+            }
             Event::Abandoned { activation, key } => {
                 self.close_child(activation, &key);
                 if let Some(activation) = self.activations.get_mut(&activation) {
@@ -168,6 +182,9 @@ impl RunState {
             self.executions = self.executions.saturating_add(1);
         }
         self.next_activation = self.next_activation.max(id.saturating_add(1));
+        if let Some(trace) = self.trace.as_mut().filter(|_| frame_id == ROOT && !at_limit) {
+            trace.enter(id, &node);
+        }
         let journal = Journal::default();
         let activation =
             Activation { frame: frame_id, node, visit, failures: 0, phase: Phase::Ready, at_limit, journal, branch };
@@ -225,9 +242,12 @@ impl RunState {
     /// The activation has something to do, and so have those that wait for it to end.
     fn make_ready(&mut self, activation: u32) {
         let mut next = Some(activation);
-        while let Some(activation) = next.and_then(|id| self.activations.get_mut(&id)) {
+        while let Some((id, activation)) = next.and_then(|id| Some((id, self.activations.get_mut(&id)?))) {
             activation.phase = Phase::Ready;
             let frame = activation.frame;
+            if let Some(trace) = self.trace.as_mut().filter(|_| frame == ROOT && !activation.at_limit) {
+                trace.enter(id, &activation.node);
+            }
             next = self.frames.get(&frame).and_then(|frame| frame.parent.as_ref()).map(|parent| parent.activation);
         }
     }

@@ -19,6 +19,7 @@ use crate::{
     scheduler::{FrameDriver, FrameStatus},
     shared::{Halt, Shared},
     state::{Asked, Frame, Pin, ROOT, RunState, SNAPSHOT_VERSION},
+    trace::TurnState,
     workflow::{Definition, DefinitionPin, Registry},
 };
 
@@ -85,13 +86,16 @@ pub struct Start {
     pub context: RawJson,
     /// Earlier messages of the conversation.
     pub history: Vec<ChatMessage>,
+    /// Whether the run tells what a session keeps of each of its turns ([`Suspension::turn`], [`Ending::turn`]), through every
+    /// pause and recovery.
+    pub tracked: bool,
 }
 
 impl Start {
-    /// A run without data, state, context or history.
+    /// A run without data, state, context or history, not tracked.
     pub fn new(run: RunInfo, workflow: Arc<Definition>, input: RawJson) -> Self {
         let (data, workflow_state, history) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { run, workflow, input, data, workflow_state, context: RawJson::null(), history }
+        Self { run, workflow, input, data, workflow_state, context: RawJson::null(), history, tracked: false }
     }
 }
 
@@ -188,6 +192,8 @@ pub struct Suspension {
     pub answers_seen: u64,
     /// The workflow that the run is bound to now.
     pub workflow: DefinitionPin,
+    /// What a session keeps of the turn; only of [tracked](Start::tracked) runs.
+    pub turn: Option<TurnState>,
     /// Whether [`Recorder::open`](crate::Recorder::open) was called in this execution or the run was restored.
     pub durable: bool,
     /// The response is complete: the questions are asked after it.
@@ -205,8 +211,8 @@ pub struct Ending {
     pub workflow: DefinitionPin,
     /// Whether storage knows the run.
     pub durable: bool,
-    /// The state at the end, for sessions that carry it on.
-    pub workflow_state: BTreeMap<String, RawJson>,
+    /// What a session keeps of the turn; only of [tracked](Start::tracked) runs.
+    pub turn: Option<TurnState>,
 }
 
 /// How a run ended.
@@ -262,6 +268,7 @@ impl Engine {
             allowance: definition.max_node_executions().map_or(u64::MAX, u64::from),
             answers_seen: 0,
             response_completed: false,
+            trace: start.tracked.then(Box::default),
         };
         let execution = self.execution(start.run, state, io, false);
         flow::begin_frame(&mut execution.shared.lock(), &definition, ROOT);
@@ -388,6 +395,13 @@ impl ExecutionHandle {
     pub fn is_response_completed(&self) -> bool {
         self.0.lock().state.response_completed
     }
+
+    /// The workflow that the run is in now, and what a session would keep of the turn under way; `None` unless the run is
+    /// [tracked](Start::tracked).
+    pub fn turn(&self) -> Option<(DefinitionPin, TurnState)> {
+        let core = self.0.lock();
+        Some((core.state.pin(), core.state.turn()?))
+    }
 }
 
 impl Execution {
@@ -498,8 +512,7 @@ impl Execution {
 
     fn ended(&self, outcome: Outcome) -> Ending {
         let core = self.shared.lock();
-        let workflow_state = core.state.frame(ROOT).map(|frame| frame.workflow_state.clone()).unwrap_or_default();
         let (answers_seen, durable) = (core.state.answers_seen, core.is_durable());
-        Ending { outcome, answers_seen, workflow: core.state.pin(), durable, workflow_state }
+        Ending { outcome, answers_seen, workflow: core.state.pin(), durable, turn: core.state.turn() }
     }
 }

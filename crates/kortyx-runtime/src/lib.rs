@@ -17,6 +17,7 @@ mod shared;
 mod sound;
 mod state;
 mod step;
+mod trace;
 pub mod workflow;
 
 pub use ask::AskGroup;
@@ -30,4 +31,5 @@ pub use execution::{
 pub use io::{Batch, ChunkSink, Host, Io, IoFuture, RecordError, RecordReply, Recorder};
 pub use output::{NodeOutput, NodeResult};
 pub use response::{CompletedResponse, FinalResponse};
+pub use trace::TurnState;
 pub use workflow::{Definition, Registry, Workflow};

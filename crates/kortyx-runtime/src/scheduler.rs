@@ -318,6 +318,7 @@ fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
         match core.look(slot) {
             Look::Again => {}
             Look::Send(chunk) => {
+                core.note_stream(&chunk);
                 drop(core);
                 let sink = shared.io.chunks.clone();
                 slot.sending = Some(Box::pin(async move { sink.send(chunk).await }));

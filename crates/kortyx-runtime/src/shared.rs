@@ -257,8 +257,11 @@ impl Core {
         for question in &publish {
             self.state.publish(question.activation, question.asked.clone());
         }
+        // What goes on from it is another turn.
+        let trace = self.state.trace.as_mut().map(mem::take);
         let snapshot = encode(&self.state);
         // Only in the snapshot: storage may have answers instead of taking it.
+        self.state.trace = trace;
         for question in &publish {
             self.state.unpublish(question.activation);
         }
@@ -268,6 +271,7 @@ impl Core {
             withdraw: self.withdrawn.clone(),
             answers_seen: self.state.answers_seen,
             workflow: self.state.pin(),
+            turn: self.state.turn(),
             durable: self.durable,
             response_completed: self.state.response_completed,
         })

@@ -13,7 +13,7 @@ use serde::{
     de::{self, Visitor},
 };
 
-use crate::workflow::DefinitionPin;
+use crate::{trace::Trace, workflow::DefinitionPin};
 
 /// The version of the snapshot format. A snapshot with a higher one is refused.
 pub(crate) const SNAPSHOT_VERSION: u32 = 1;
@@ -45,6 +45,9 @@ pub(crate) struct RunState {
     /// The response is complete: the run goes on without a reader.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) response_completed: bool,
+    /// What the turn under way did; only of tracked runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// One execution of a workflow within the run: the root's, or a child's.

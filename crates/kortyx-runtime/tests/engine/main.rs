@@ -41,3 +41,4 @@ mod state;
 mod support;
 mod suspension;
 mod swallow;
+mod tracked;

@@ -141,6 +141,13 @@ impl World {
         self.engine.start(start, self.io())
     }
 
+    /// Starts a run that tells what a session keeps of its turns.
+    pub(crate) fn start_tracked(self: &Arc<Self>, workflow: &Workflow) -> Execution {
+        let mut start = Start::new(self.info.clone(), workflow.definition().clone(), RawJson::null());
+        start.tracked = true;
+        self.engine.start(start, self.io()).unwrap()
+    }
+
     /// Goes on from what storage knows, as another process would.
     pub(crate) fn restore(self: &Arc<Self>) -> Result<Execution, RestoreError> {
         let stored = self.stored.lock().unwrap();
