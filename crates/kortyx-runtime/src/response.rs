@@ -9,6 +9,7 @@ use crate::{
     NodeContext, NodeError, output,
     pass::{Call, InFlight, Known, PassRef},
     state::{Entry, EntryValue, Kind, ROOT},
+    trace::TurnState,
     workflow::DefinitionPin,
 };
 
@@ -82,6 +83,8 @@ pub struct CompletedResponse {
     pub run_data: BTreeMap<String, RawJson>,
     /// The run's workflow state.
     pub workflow_state: BTreeMap<String, RawJson>,
+    /// What a session keeps of the turn so far; only of [tracked](crate::Start::tracked) runs.
+    pub turn: Option<TurnState>,
 }
 
 impl NodeContext {
@@ -167,6 +170,7 @@ fn completed(pass: &PassRef, response: FinalResponse) -> Result<CompletedRespons
             workflow: core.state.pin(),
             run_data: root.map(|root| root.data.clone()).unwrap_or_default(),
             workflow_state: root.map(|root| root.workflow_state.clone()).unwrap_or_default(),
+            turn: core.state.turn(),
         }
     })?;
     Ok(completed)
