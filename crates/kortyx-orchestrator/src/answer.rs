@@ -238,7 +238,7 @@ impl Inner {
         accepted: Accepted,
         output: Output,
     ) -> Result<Stand, OrchestratorError> {
-        let Accepted { run_id, session_id, workflow, next, .. } = accepted;
+        let Accepted { run_id, session_id, workflow, is_after_response, next, .. } = accepted;
         let ended = |state| Stand { run_id: run_id.clone(), session_id, workflow: workflow.into(), state };
         match next {
             Next::Drive(claimed) => self.settled(self.spawn(self.granted(claimed, output), None), &run_id).await,
@@ -248,7 +248,10 @@ impl Inner {
             Next::Ended(_) => Ok(ended(State::Cancelled(None))),
             Next::Repeated(run) => match self.stand_of(*run).await? {
                 Some(stand) => Ok(stand),
-                None => self.wait_for(&run_id).await,
+                None => match self.responded(&run_id).await? {
+                    Some(stand) if !is_after_response => Ok(stand),
+                    _ => self.wait_for(&run_id).await,
+                },
             },
         }
     }

@@ -3,7 +3,7 @@
 use kortyx_contracts::Question;
 use kortyx_protocol::{
     ExecutionResult, Failure, FailureCode, InterruptChunk, InterruptInput, JsonError, PendingQuestion, RawJson,
-    ResumeHandle,
+    ResumeHandle, RunId, SessionId,
 };
 use kortyx_store::InterruptRecord;
 use serde::de::DeserializeOwned;
@@ -33,10 +33,12 @@ pub(crate) fn result<T>(stand: Stand, decode: Decode<T>) -> Result<ExecutionResu
             let interrupts = open.into_iter().map(pending).collect::<Result<_, _>>()?;
             ExecutionResult::suspended(run_id, session_id, interrupts)
         }
-        State::Completed(end) => match decode(&end.data) {
-            Ok(data) => ExecutionResult::completed(run_id, session_id, data),
-            Err(error) => ExecutionResult::failed(run_id, session_id, undecodable(&workflow, &error)),
-        },
+        State::Completed(end) => completed(run_id, session_id, &workflow, decode(&end.data)),
+        State::Responded(_, open) if !open.is_empty() => {
+            let interrupts = open.into_iter().map(pending).collect::<Result<_, _>>()?;
+            ExecutionResult::suspended(run_id, session_id, interrupts)
+        }
+        State::Responded(response, _) => completed(run_id, session_id, &workflow, decode(&response.data)),
         State::Failed(failure) => ExecutionResult::failed(run_id, session_id, failure),
         State::Cancelled(reason) => ExecutionResult::cancelled(run_id, session_id, reason),
         State::Expired => ExecutionResult::failed(run_id, session_id, expired()),
@@ -44,6 +46,18 @@ pub(crate) fn result<T>(stand: Stand, decode: Decode<T>) -> Result<ExecutionResu
         State::Interrupted(error) => return Err(error),
         State::Elsewhere => return Err(OrchestratorError::StillRunning(run_id)),
     })
+}
+
+fn completed<T>(
+    run_id: RunId,
+    session_id: SessionId,
+    workflow: &str,
+    data: Result<T, JsonError>,
+) -> ExecutionResult<T> {
+    match data {
+        Ok(data) => ExecutionResult::completed(run_id, session_id, data),
+        Err(error) => ExecutionResult::failed(run_id, session_id, undecodable(workflow, &error)),
+    }
 }
 
 /// The failure of a run whose question was not answered in time.

@@ -36,17 +36,41 @@ impl Inner {
     pub(crate) async fn stood(self: &Arc<Self>, stand: Stand) -> Result<Stand, OrchestratorError> {
         match stand.state {
             State::Elsewhere => self.wait_for(&stand.run_id).await,
+            State::Responded(..) => self.with_questions(stand).await,
             _ => Ok(stand),
         }
     }
 
-    /// Waits, within bounds, until a run that somebody else drives waits for people or has ended.
+    /// A response with the questions that were open at its end and still are.
+    async fn with_questions(&self, mut stand: Stand) -> Result<Stand, OrchestratorError> {
+        if let State::Responded(response, open) = &mut stand.state
+            && response.has_asked
+        {
+            let all = self.open_interrupts(&stand.run_id).await?.into_iter();
+            *open = all.filter(|record| !record.after_response_completed).map(Into::into).collect();
+        }
+        Ok(stand)
+    }
+
+    /// The response that a run has completed here, when it is still being driven.
+    pub(crate) async fn responded(&self, run_id: &RunId) -> Result<Option<Stand>, OrchestratorError> {
+        match self.drivers.get(run_id).and_then(|live| live.responded()) {
+            Some(stand) => self.with_questions(stand).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Waits, within bounds, until a run that somebody else drives waits for people, has ended, or completes its response here.
     pub(crate) async fn wait_for(self: &Arc<Self>, run_id: &RunId) -> Result<Stand, OrchestratorError> {
         let deadline = Instant::now() + self.settings.wait;
         let mut pause = FIRST_LOOK;
+        let is_after_response = self.drivers.get(run_id).is_some_and(|live| live.is_response_completed());
         loop {
             let live = self.drivers.get(run_id);
             let ended = live.as_ref().map(|live| live.ended.notified());
+            if !is_after_response && let Some(stand) = self.responded(run_id).await? {
+                return Ok(stand);
+            }
             if let Some(stand) = self.look_at(run_id).await? {
                 return Ok(stand);
             }

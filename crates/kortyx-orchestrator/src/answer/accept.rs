@@ -15,6 +15,8 @@ pub(crate) struct Accepted {
     pub(crate) session_id: SessionId,
     /// The workflow where the first question was asked.
     pub(crate) workflow: String,
+    /// The questions were asked after the response was completed.
+    pub(crate) is_after_response: bool,
     pub(crate) next: Next,
 }
 
@@ -83,7 +85,9 @@ impl Inner {
             AnswerOutcome::Refused(refusals) => return Err(self.refused(named(&asked, refusals))),
         };
         let (run_id, session_id) = (first.run_id.clone(), first.session_id.clone());
-        Ok(Accepted { receipts, run_id, session_id, workflow: first.workflow.clone(), next })
+        let is_after_response = records.iter().all(|record| record.after_response_completed);
+        let workflow = first.workflow.clone();
+        Ok(Accepted { receipts, run_id, session_id, workflow, is_after_response, next })
     }
 
     fn next(&self, drive: Drive, run_id: &RunId, unknown: Option<&InterruptRecord>) -> Next {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kortyx_protocol::{ChatMessage, DoneData, RawJson, SessionId, StreamChunk};
 use kortyx_runtime::{Start, workflow::Definition};
-use kortyx_store::{CancelTarget, InterruptQuery, RunStatus, Scope};
+use kortyx_store::{CancelTarget, InterruptQuery, InterruptRecord, RunStatus, Scope};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
@@ -71,7 +71,8 @@ impl Turn {
             {
                 self.send(StreamChunk::error(error.into())).await;
                 let open = self.agent.open_interrupts(&record.run_id).await?;
-                self.ask(open.into_iter().map(Into::into)).await?;
+                let of_turn = open.into_iter().filter(|other| is_shown(other, record.after_response_completed));
+                self.ask(of_turn.map(Into::into)).await?;
                 self.send(StreamChunk::done(None)).await;
                 Ok(())
             }
@@ -96,7 +97,13 @@ impl Turn {
             }
         };
         let is_seen = matches!(accepted.next, Next::Drive(_));
-        let stand = self.agent.follow(accepted, Some(self.chunks.clone())).await?;
+        let (is_repeat, is_after) = (matches!(accepted.next, Next::Repeated(_)), accepted.is_after_response);
+        let mut stand = self.agent.follow(accepted, Some(self.chunks.clone())).await?;
+        if let State::Suspended(open) = &mut stand.state
+            && is_repeat
+        {
+            open.retain(|other| is_shown(&other.record, is_after));
+        }
         self.close(stand, is_seen).await
     }
 
@@ -143,7 +150,9 @@ impl Turn {
             return Ok(());
         }
         let scope = Scope::session(session_id.clone());
-        let open = self.agent.all_interrupts(InterruptQuery { scope, ..InterruptQuery::default() }).await?;
+        // The conversation does not wait for what a run asks after its response.
+        let query = InterruptQuery { scope, after_response_completed: Some(false), ..InterruptQuery::default() };
+        let open = self.agent.all_interrupts(query).await?;
         if policy == WaitingPolicy::Refuse && !open.is_empty() {
             return Err(OrchestratorError::Waiting);
         }
@@ -159,11 +168,23 @@ impl Turn {
     /// Says where the run stands. `is_seen`: the client has received what the run said.
     async fn close(&self, stand: Stand, is_seen: bool) -> Result<(), OrchestratorError> {
         let Stand { run_id, workflow, state, .. } = stand;
-        let (mut data, mut failure) = (Value::Object(Map::new()), None);
+        let (mut data, mut failure, mut is_asking) = (Value::Object(Map::new()), None, false);
         let status = match state {
             State::Suspended(open) => {
-                self.ask(open).await?;
+                is_asking = self.ask(open).await?;
                 RunStatus::Suspended
+            }
+            State::Responded(response, open) => {
+                let said = if is_seen { response.message } else { response.text };
+                if let Some(content) = said {
+                    self.send(StreamChunk::Message { content, node: Some(response.node) }).await;
+                }
+                is_asking = self.ask(open).await?;
+                match response.data.to_value() {
+                    Ok(value) => data = value,
+                    Err(error) => failure = Some(present::undecodable(&workflow, &error)),
+                }
+                RunStatus::Running
             }
             State::Completed(end) => {
                 if let Some(text) = end.text.filter(|_| !is_seen) {
@@ -201,18 +222,21 @@ impl Turn {
             run_id,
             status: status.as_str().to_owned(),
             current_workflow: workflow.to_string(),
-            awaiting_human_input: status == RunStatus::Suspended,
+            awaiting_human_input: is_asking,
             data,
         })))
         .await;
         Ok(())
     }
 
-    async fn ask(&self, open: impl IntoIterator<Item = OpenInterrupt>) -> Result<(), OrchestratorError> {
+    /// Puts questions to the client. Whether there were any.
+    async fn ask(&self, open: impl IntoIterator<Item = OpenInterrupt>) -> Result<bool, OrchestratorError> {
+        let mut is_asking = false;
         for interrupt in open {
             self.send(present::chunk(&interrupt)?.into()).await;
+            is_asking = true;
         }
-        Ok(())
+        Ok(is_asking)
     }
 
     /// A client that went away is told nothing.
@@ -223,6 +247,11 @@ impl Turn {
             () = self.agent.killed.cancelled() => {}
         }
     }
+}
+
+/// Whether a question belongs to the turn that answers another: what a run asks after its response is not part of it.
+fn is_shown(question: &InterruptRecord, is_after_response: bool) -> bool {
+    is_after_response || !question.after_response_completed
 }
 
 fn is_late(reason: &RefusalReason) -> bool {

@@ -91,7 +91,7 @@ impl Drive {
     async fn suspend(&mut self, suspension: Suspension) -> Next {
         let live = self.live.clone();
         self.bind(&suspension.workflow);
-        let (publish, asked) = live.minted(&suspension.publish)?;
+        let (publish, asked) = live.minted(&suspension.publish, suspension.response_completed)?;
         let request = Suspend {
             run: live.run_ref(),
             workflow: self.pin.clone(),

@@ -17,7 +17,7 @@ use kortyx_store::{
 };
 use tokio::sync::Notify;
 
-use super::{Output, delivered, publish};
+use super::{Output, delivered, publish, reader::Reader};
 use crate::{agent::Inner, telemetry::Fact};
 
 /// How much of a turn's text is kept to show it again to a client that repeats its answer.
@@ -28,7 +28,7 @@ pub(crate) struct Live {
     pub(crate) agent: Arc<Inner>,
     pub(crate) run: RunInfo,
     hold: Mutex<Hold>,
-    output: Output,
+    pub(super) reader: Reader,
     /// What the turn said so far, when somebody reads it.
     said: Mutex<String>,
     /// Why it is cancelled, when storage does not know.
@@ -77,7 +77,7 @@ impl Live {
             agent: agent.clone(),
             run,
             hold: Mutex::new(hold),
-            output,
+            reader: Reader::new(output),
             said: Mutex::default(),
             reason: Mutex::default(),
             attention: Notify::new(),
@@ -112,9 +112,13 @@ impl Live {
     }
 
     /// Fresh ids for questions of the run, which say where its session lives.
-    pub(super) fn minted(&self, questions: &[OpenQuestion]) -> Result<publish::Minted, StoreError> {
+    pub(super) fn minted(
+        &self,
+        questions: &[OpenQuestion],
+        response_completed: bool,
+    ) -> Result<publish::Minted, StoreError> {
         let placement = self.agent.store.placement(&self.run.session_id);
-        publish::minted(questions, self.agent.settings.question_ttl, placement)
+        publish::minted(questions, self.agent.settings.question_ttl, placement, response_completed)
     }
 
     /// Asks the driver to look at storage.
@@ -155,8 +159,11 @@ impl Live {
         self.flags.cancelled.load(Ordering::Acquire)
     }
 
+    /// Whether it stops because its client has gone: one that nobody's answer or response depends on.
     pub(super) fn is_abandoned(&self) -> bool {
-        self.flags.abandoned.load(Ordering::Acquire) && !self.flags.answered.load(Ordering::Acquire)
+        self.flags.abandoned.load(Ordering::Acquire)
+            && !self.flags.answered.load(Ordering::Acquire)
+            && !self.is_response_completed()
     }
 
     pub(super) fn note_answers(&self, has_answers: bool) {
@@ -176,7 +183,7 @@ impl Live {
         (!said.is_empty()).then(|| said.clone())
     }
 
-    fn hear(&self, chunk: &StreamChunk) {
+    pub(super) fn hear(&self, chunk: &StreamChunk) {
         let text = match chunk {
             StreamChunk::Message { content, .. } => content,
             StreamChunk::TextDelta(text) => &text.delta,
@@ -197,7 +204,7 @@ impl Live {
 
     async fn record(&self, batch: Batch) -> Result<RecordReply, RecordError> {
         let Some(lease) = self.lease() else { return Err(not_open()) };
-        let (publish, _) = self.minted(&batch.publish).map_err(refused)?;
+        let (publish, _) = self.minted(&batch.publish, batch.response_completed).map_err(refused)?;
         let is_publishing = !publish.is_empty();
         let recorded = self.agent.store.record(Record {
             lease,
@@ -220,6 +227,9 @@ impl Live {
             self.attend();
         }
         self.note_answers(!recorded.answers.is_empty());
+        if let Some(response) = batch.response {
+            self.respond(response);
+        }
         Ok(RecordReply { answers: delivered(&recorded.answers).map_err(refused)? })
     }
 }
@@ -227,7 +237,7 @@ impl Live {
 impl ChunkSink for Live {
     fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
         Box::pin(async move {
-            let Some(output) = &self.output else { return };
+            let Some(output) = self.reader.output() else { return };
             self.hear(&chunk);
             let _ = output.send(chunk).await;
         })
@@ -305,6 +315,8 @@ impl Drop for Registered {
             drivers.remove(&self.live.run.run_id);
         }
         drop(drivers);
+        // Of a task that ends without a word, whoever waits hears just that.
+        drop(self.live.reader.take_waiter());
         self.live.ended.notify_waiters();
     }
 }

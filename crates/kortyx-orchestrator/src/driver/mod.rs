@@ -5,6 +5,8 @@ mod keep;
 mod live;
 mod outcome;
 mod publish;
+mod reader;
+mod response;
 mod stop;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -12,18 +14,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use kortyx_protocol::RunId;
 use kortyx_runtime::{Restore, RestoreError, RunInfo, Start, workflow::DefinitionPin};
 use kortyx_store::{Claimed, NewRun, Scalar, StoreError, WorkflowPin};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use self::{drive::Drive, live::Registered, stop::stopped};
 pub(crate) use self::{
     live::{Drivers, Live},
     outcome::{OpenInterrupt, Stand, State, StoredOutcome, corrupt, foreign_workflow},
     publish::{delivered, pin},
+    reader::Output,
+    response::Response,
 };
 use crate::{OrchestratorError, agent::Inner};
-
-/// Where a run's chunks go; `None` throws them away.
-pub(crate) type Output = Option<mpsc::Sender<kortyx_protocol::StreamChunk>>;
 
 /// A run on its way.
 pub(crate) struct Started {
@@ -69,9 +70,11 @@ enum Work {
 }
 
 impl Job {
-    /// Drives the run on the task that calls, tells where it stands then, and does what is left to do.
-    pub(crate) async fn run(self, tell: impl FnOnce(Stand)) {
+    /// Drives the run on the task that calls, tells where it stands then (or at the end of its response, if that comes
+    /// before), and does what is left to do.
+    pub(crate) async fn run(self, tell: impl FnOnce(Stand) + Send + 'static) {
         let Self { live, work, registered } = self;
+        live.reader.wait(tell);
         let (stand, after) = match work {
             Work::Begun(drive) => drive.run().await,
             Work::Granted(claimed) => {
@@ -82,8 +85,11 @@ impl Job {
                 }
             }
         };
+        let waiter = live.reader.take_waiter();
         drop(registered);
-        tell(stand);
+        if let Some(tell) = waiter {
+            tell(stand);
+        }
         after.follow(&live).await;
     }
 }
@@ -159,5 +165,8 @@ fn restore(live: &Arc<Live>, claimed: Claimed) -> Result<Drive, Stop> {
         RestoreError::Parked(failure) => Stop::Parked(failure),
         error => Stop::Parked(outcome::corrupt(&error.to_string())),
     })?;
+    if execution.handle().is_response_completed() {
+        live.reader.completed_before();
+    }
     Ok(Drive::new(live.clone(), execution, claimed.run.workflow))
 }

@@ -7,6 +7,8 @@ use kortyx_protocol::{Failure, FailureCode, RawJson, RunId, SessionId};
 use kortyx_store::{InterruptRecord, RunStatus, WorkflowPin};
 use serde::{Deserialize, Serialize};
 
+use super::Response;
+
 /// The version of [`StoredOutcome`].
 const VERSION: u32 = 1;
 
@@ -25,6 +27,8 @@ pub(crate) struct Stand {
 pub(crate) enum State {
     /// It waits for people, with at least one open question.
     Suspended(Vec<OpenInterrupt>),
+    /// Its response is complete, with these of its questions open, and it goes on.
+    Responded(Box<Response>, Vec<OpenInterrupt>),
     /// It ended well.
     Completed(End),
     /// It failed.

@@ -20,10 +20,12 @@ pub(super) fn minted(
     questions: &[OpenQuestion],
     ttl: Duration,
     placement: Option<Placement>,
+    after_response_completed: bool,
 ) -> Result<Minted, StoreError> {
     let mut minted = (Vec::with_capacity(questions.len()), Vec::with_capacity(questions.len()));
     for open in questions {
         let (new, question) = mint(open, ttl, placement)?;
+        let new = NewInterrupt { after_response_completed, ..new };
         minted.1.push((new.request_id.clone(), question));
         minted.0.push(new);
     }

@@ -15,6 +15,7 @@ mod driven;
 mod execute;
 mod faulty;
 mod recovery;
+mod responses;
 mod shutdown;
 mod worker;
 mod world;

@@ -1,0 +1,83 @@
+//! Who reads what a run says and waits for where it stands, until its response is complete.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use kortyx_protocol::StreamChunk;
+use tokio::sync::mpsc;
+
+use super::{Response, Stand};
+
+/// Where a run's chunks go; `None` throws them away.
+pub(crate) type Output = Option<mpsc::Sender<StreamChunk>>;
+
+/// Hears where a run stands. Called once.
+type Waiter = Box<dyn FnOnce(Stand) + Send>;
+
+/// The reader of a run. Once the response is complete it hears no more, whatever the run does.
+pub(super) struct Reader(Mutex<Reading>);
+
+struct Reading {
+    output: Output,
+    waiter: Option<Waiter>,
+    response: Completion,
+}
+
+/// Whether the response is complete.
+enum Completion {
+    No,
+    /// By this driver.
+    Now(Box<Response>),
+    /// Before this driver had the run.
+    Before,
+}
+
+impl Reader {
+    pub(super) fn new(output: Output) -> Self {
+        Self(Mutex::new(Reading { output, waiter: None, response: Completion::No }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reading> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where chunks go now.
+    pub(super) fn output(&self) -> Output {
+        self.lock().output.clone()
+    }
+
+    /// Tells this waiter where the run stands at its response or, without one, at its pause or end.
+    pub(super) fn wait(&self, waiter: impl FnOnce(Stand) + Send + 'static) {
+        self.lock().waiter = Some(Box::new(waiter));
+    }
+
+    /// Who waits. Nobody is told twice.
+    pub(super) fn take_waiter(&self) -> Option<Waiter> {
+        self.lock().waiter.take()
+    }
+
+    /// From here on nobody reads.
+    pub(super) fn complete(&self, response: Response) {
+        let mut reading = self.lock();
+        reading.output = None;
+        reading.response = Completion::Now(Box::new(response));
+    }
+
+    /// Nobody reads from the start: the response was completed before.
+    pub(super) fn completed_before(&self) {
+        let mut reading = self.lock();
+        reading.output = None;
+        reading.response = Completion::Before;
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        !matches!(self.lock().response, Completion::No)
+    }
+
+    /// The response that this driver has completed.
+    pub(super) fn response(&self) -> Option<Response> {
+        match &self.lock().response {
+            Completion::Now(response) => Some((**response).clone()),
+            Completion::No | Completion::Before => None,
+        }
+    }
+}
