@@ -11,7 +11,8 @@ use tokio_util::{
 };
 
 use crate::{
-    AgentBuilder, OrchestratorError, driver::Drivers, settings::Settings, telemetry::Telemetry, worker::WorkerConfig,
+    AgentBuilder, OrchestratorError, driver::Drivers, hooks::Hooks, settings::Settings, telemetry::Telemetry,
+    worker::WorkerConfig,
 };
 
 /// Runs workflows over a store, takes answers, and keeps runs going when processes come and go.
@@ -33,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) worker: WorkerConfig,
     pub(crate) telemetry: Telemetry,
+    pub(crate) hooks: Hooks,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) driver_id: String,
     pub(crate) drivers: Drivers,

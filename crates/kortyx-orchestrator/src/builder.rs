@@ -1,6 +1,6 @@
 //! How an agent is put together.
 
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{error::Error, ffi::OsString, future::Future, sync::Arc, time::Duration};
 
 use kortyx_protocol::Limits;
 use kortyx_runtime::{Engine, Registry, Workflow, workflow::DefinitionError};
@@ -9,10 +9,11 @@ use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Agent, BuildError, OnDisconnect, TelemetrySink, WaitingPolicy, WorkerConfig,
+    Agent, BuildError, OnDisconnect, ResponseFinalized, TelemetrySink, TurnAccepted, WaitingPolicy, WorkerConfig,
     agent::Inner,
     driver::{Drivers, pin},
     environment::{self, Lookup, Selected},
+    hooks::Hooks,
     host::{SystemHost, random},
     settings::Settings,
     telemetry::Telemetry,
@@ -33,6 +34,7 @@ pub struct AgentBuilder {
     question_ttl: Option<Duration>,
     limits: kortyx_runtime::Limits,
     telemetry: Telemetry,
+    hooks: Hooks,
     worker: WorkerConfig,
     runs_worker: bool,
 }
@@ -55,6 +57,7 @@ impl AgentBuilder {
             question_ttl: None,
             limits: kortyx_runtime::Limits::default(),
             telemetry: Telemetry::default(),
+            hooks: Hooks::default(),
             worker: WorkerConfig::default(),
             runs_worker: true,
         }
@@ -162,6 +165,50 @@ impl AgentBuilder {
         self
     }
 
+    /// Calls this when a chat turn was accepted, before it says anything: for applications that keep transcripts of their own.
+    ///
+    /// The turn waits for the hook, within [`hook_timeout`](Self::hook_timeout). An error of the hook, a panic and one that takes
+    /// too long go to tracing and change nothing. Called once for each turn that starts a run or gives an answer that is
+    /// accepted now; not for one that is refused or repeats an answer, and not for `execute` and `resume`. When the process
+    /// dies it may never be called, or be called for a fresh turn that left no run behind.
+    ///
+    /// ```
+    /// # use kortyx_orchestrator::{Agent, TurnAccepted};
+    /// # async fn insert(turn: TurnAccepted) -> Result<(), std::io::Error> { Ok(()) }
+    /// let builder = Agent::builder().on_turn_accepted(|turn| async move { insert(turn).await });
+    /// # let _ = builder;
+    /// ```
+    pub fn on_turn_accepted<F, E>(mut self, hook: impl Fn(TurnAccepted) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>> + 'static,
+    {
+        self.hooks.on_accepted(hook);
+        self
+    }
+
+    /// Calls this when the response to an accepted chat turn is complete, before its `done`, whether its client is still there
+    /// or not.
+    ///
+    /// Goes as [`on_turn_accepted`](Self::on_turn_accepted), and once for each time that was called: at the end of the response,
+    /// also where the run goes on after it. When the process dies before, it is never called for that turn: the run goes on
+    /// elsewhere without a response, and [`get_run`](Agent::get_run) tells how it ends.
+    pub fn on_response_finalized<F, E>(mut self, hook: impl Fn(ResponseFinalized) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>> + 'static,
+    {
+        self.hooks.on_finalized(hook);
+        self
+    }
+
+    /// How long a turn waits for a hook, which is stopped then. 5 seconds by default; [`on_turn_accepted`](Self::on_turn_accepted)
+    /// gets at most half of a lease.
+    pub fn hook_timeout(mut self, timeout: Duration) -> Self {
+        self.hooks.timeout = timeout;
+        self
+    }
+
     /// How the worker works.
     pub fn worker(mut self, config: WorkerConfig) -> Self {
         self.worker = config;
@@ -203,6 +250,7 @@ impl AgentBuilder {
             settings,
             worker: self.worker,
             telemetry: self.telemetry,
+            hooks: self.hooks,
             host: Arc::new(SystemHost),
             driver_id: driver_id(),
             drivers: Drivers::default(),

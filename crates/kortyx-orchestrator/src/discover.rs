@@ -50,7 +50,7 @@ impl Interrupt {
         &self.handle
     }
 
-    fn of(record: InterruptRecord) -> Result<Self, OrchestratorError> {
+    pub(crate) fn of(record: InterruptRecord) -> Result<Self, OrchestratorError> {
         let input = present::question(&record)?.input();
         let handle = ResumeHandle {
             token: record.token,

@@ -79,11 +79,8 @@ pub struct CompletedResponse {
     pub data: RawJson,
     /// The definition that the run was bound to.
     pub workflow: DefinitionPin,
-    /// The run's data.
-    pub run_data: BTreeMap<String, RawJson>,
-    /// The run's workflow state.
-    pub workflow_state: BTreeMap<String, RawJson>,
-    /// What a session keeps of the turn so far; only of [tracked](crate::Start::tracked) runs.
+    /// What a session keeps of the turn, which ends here; only of [tracked](crate::Start::tracked) runs. Their later pauses and
+    /// their end tell nothing more.
     pub turn: Option<TurnState>,
 }
 
@@ -161,19 +158,15 @@ fn check_root(pass: &PassRef) -> Result<(), NodeError> {
 
 fn completed(pass: &PassRef, response: FinalResponse) -> Result<CompletedResponse, NodeError> {
     let data = RawJson::of(&response.data)?;
-    let completed = pass.with(|core| {
-        let root = core.state.frame(ROOT);
-        CompletedResponse {
-            node: pass.node.clone(),
-            message: response.message,
-            data,
-            workflow: core.state.pin(),
-            run_data: root.map(|root| root.data.clone()).unwrap_or_default(),
-            workflow_state: root.map(|root| root.workflow_state.clone()).unwrap_or_default(),
-            turn: core.state.turn(),
-        }
-    })?;
-    Ok(completed)
+    let FinalResponse { message, .. } = response;
+    let node = pass.node.clone();
+    Ok(pass.with(|core| CompletedResponse {
+        node,
+        message,
+        data,
+        workflow: core.state.pin(),
+        turn: core.state.turn(),
+    })?)
 }
 
 fn refused(message: impl Into<String>) -> NodeError {

@@ -65,8 +65,11 @@ impl Core {
 }
 
 impl RunState {
-    /// What a session keeps of the turn under way.
+    /// What a session keeps of the turn under way. A turn ends with its response: what the run does after it is its own.
     pub(crate) fn turn(&self) -> Option<TurnState> {
+        if self.response_completed {
+            return None;
+        }
         let (trace, root) = (self.trace.as_ref()?, self.frame(ROOT)?);
         Some(TurnState {
             data: data_so_far(root),

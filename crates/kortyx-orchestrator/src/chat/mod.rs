@@ -3,6 +3,7 @@
 mod begun;
 mod plan;
 mod stream;
+mod transcript;
 mod turn;
 
 use kortyx_protocol::{ChatMessage, SessionId};
@@ -12,8 +13,9 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 pub use self::stream::ChatStream;
+pub(crate) use self::transcript::Transcript;
 use self::{begun::Begun, turn::Turn};
-use crate::{Agent, OrchestratorError};
+use crate::{Agent, OnDisconnect, OrchestratorError};
 
 /// How a chat turn is played.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,10 @@ pub struct ChatOptions {
     pub context: Map<String, Value>,
     /// Who writes, as the application authenticated them; kept with an accepted answer.
     pub actor: Option<String>,
+    /// The client's name for the turn, for the application's hooks.
+    pub client_turn_id: Option<String>,
+    /// What becomes of a fresh turn whose client goes away; without it, what the agent says.
+    pub on_disconnect: Option<OnDisconnect>,
     /// Whose questions the message may answer. One that lies outside its context values is unknown; an empty scope restricts
     /// nothing, since the question's token proves the right to answer.
     pub scope: Scope,
@@ -64,6 +70,20 @@ impl ChatOptions {
     #[must_use]
     pub fn actor(mut self, actor: impl Into<String>) -> Self {
         self.actor = Some(actor.into());
+        self
+    }
+
+    /// Names the turn, as its client does.
+    #[must_use]
+    pub fn client_turn_id(mut self, id: impl Into<String>) -> Self {
+        self.client_turn_id = Some(id.into());
+        self
+    }
+
+    /// Says what becomes of a fresh turn whose client goes away.
+    #[must_use]
+    pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
+        self.on_disconnect = Some(policy);
         self
     }
 

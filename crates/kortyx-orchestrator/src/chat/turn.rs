@@ -1,19 +1,19 @@
 //! One turn, from its message to `done`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use kortyx_protocol::{ChatMessage, DoneData, RawJson, SessionId, StreamChunk};
+use kortyx_protocol::{ChatMessage, DoneData, Failure, RawJson, RunId, SessionId, StreamChunk};
 use kortyx_runtime::{Start, workflow::Definition};
 use kortyx_store::{CancelTarget, InterruptQuery, InterruptRecord, RunStatus, Scope};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
-use super::{ChatInput, ChatOptions, begun::Begun, plan::Plan};
+use super::{ChatInput, ChatOptions, Transcript, begun::Begun, plan::Plan};
 use crate::{
-    Answer, OnDisconnect, OrchestratorError, RefusalReason, WaitingPolicy,
+    Answer, Interrupt, OnDisconnect, OrchestratorError, RefusalReason, ResponseFinalized, TurnAccepted, WaitingPolicy,
     agent::Inner,
     answer::Next,
-    driver::{OpenInterrupt, Stand, State},
+    driver::{OpenInterrupt, Sink, Stand, State},
     execute::new_session,
     present,
 };
@@ -24,6 +24,10 @@ pub(super) struct Turn {
     chunks: mpsc::Sender<StreamChunk>,
     options: ChatOptions,
     begun: Begun,
+    /// What the client was told, when a hook wants to know.
+    transcript: Option<Arc<Transcript>>,
+    /// The session and the run of a turn that was accepted.
+    accepted: OnceLock<(SessionId, RunId)>,
 }
 
 impl Turn {
@@ -33,13 +37,16 @@ impl Turn {
         options: ChatOptions,
         begun: Begun,
     ) -> Self {
-        Self { agent, chunks, options, begun }
+        let transcript = agent.hooks.hears_finalized().then(Arc::default);
+        Self { agent, chunks, options, begun, transcript, accepted: OnceLock::new() }
     }
 
     pub(super) async fn play(self, messages: Vec<ChatMessage>) {
         let played = self.try_play(messages).await;
         if let Err(error) = played.or_else(|error| self.begun.refuse(error)) {
-            self.send(StreamChunk::error(error.into())).await;
+            let failure = Failure::from(error);
+            self.send(StreamChunk::error(failure.clone())).await;
+            self.tell_finalized(RunStatus::Running, &Value::Null, Some(failure)).await;
             self.send(StreamChunk::done(None)).await;
         }
     }
@@ -98,7 +105,10 @@ impl Turn {
         };
         let is_seen = matches!(accepted.next, Next::Drive(_));
         let (is_repeat, is_after) = (matches!(accepted.next, Next::Repeated(_)), accepted.is_after_response);
-        let mut stand = self.agent.follow(accepted, Some(self.chunks.clone())).await?;
+        if !is_repeat && let Some(message) = messages.last() {
+            self.tell_accepted(message, &accepted.session_id, &accepted.run_id, true).await;
+        }
+        let mut stand = self.agent.follow(accepted, Some(self.sink())).await?;
         if let State::Suspended(open) = &mut stand.state
             && is_repeat
         {
@@ -110,21 +120,23 @@ impl Turn {
     async fn start(&self, mut messages: Vec<ChatMessage>, session_id: SessionId) -> Result<(), OrchestratorError> {
         let definition = self.workflow()?;
         self.heed_waiting(&session_id).await?;
-        let content = messages.pop().map(|message| message.content).unwrap_or_default();
-        let input =
-            RawJson::of(&ChatInput { input: content }).map_err(|error| present::not_json("the message", &error))?;
-        let run = self.agent.new_run(Some(session_id))?;
+        let message = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
+        let input = RawJson::of(&ChatInput { input: message.content.clone() })
+            .map_err(|error| present::not_json("the message", &error))?;
+        let run = self.agent.new_run(Some(session_id.clone()))?;
         let run_id = run.run_id.clone();
         let mut start = Start::new(run, definition, input);
         start.history = messages;
-        let job = self.agent.begin_with(start, &self.options.context, Some(self.chunks.clone()))?;
+        let job = self.agent.begin_with(start, &self.options.context, Some(self.sink()))?;
         self.begun.tell();
+        self.tell_accepted(&message, &session_id, &run_id, false).await;
         let started = self.agent.spawn(job, None);
         let live = started.live.clone();
+        let on_disconnect = self.options.on_disconnect.unwrap_or(self.agent.settings.on_disconnect);
         let mut settled = std::pin::pin!(self.agent.settled(started, &run_id));
         let stand = tokio::select! {
             stand = &mut settled => stand,
-            () = self.chunks.closed(), if self.agent.settings.on_disconnect == OnDisconnect::Cancel => {
+            () = self.chunks.closed(), if on_disconnect == OnDisconnect::Cancel => {
                 live.abandon();
                 settled.await
             }
@@ -215,9 +227,10 @@ impl Turn {
             State::Interrupted(error) => return Err(error),
             State::Elsewhere => return Err(OrchestratorError::StillRunning(run_id)),
         };
-        if let Some(failure) = failure {
-            self.send(StreamChunk::error(failure)).await;
+        if let Some(failure) = &failure {
+            self.send(StreamChunk::error(failure.clone())).await;
         }
+        self.tell_finalized(status, &data, failure).await;
         self.send(StreamChunk::done(Some(DoneData {
             run_id,
             status: status.as_str().to_owned(),
@@ -235,12 +248,59 @@ impl Turn {
         for interrupt in open {
             self.send(present::chunk(&interrupt)?.into()).await;
             is_asking = true;
+            if let Some(transcript) = &self.transcript {
+                transcript.ask(Interrupt::of(interrupt.record)?);
+            }
         }
         Ok(is_asking)
     }
 
+    /// Where what the run says goes.
+    fn sink(&self) -> Sink {
+        Sink { chunks: self.chunks.clone(), transcript: self.transcript.clone() }
+    }
+
+    /// Tells the application that the turn was accepted.
+    async fn tell_accepted(&self, message: &ChatMessage, session_id: &SessionId, run_id: &RunId, is_answer: bool) {
+        let _ = self.accepted.set((session_id.clone(), run_id.clone()));
+        if !self.agent.hooks.hears_accepted() {
+            return;
+        }
+        let accepted = TurnAccepted {
+            session_id: session_id.clone(),
+            run_id: run_id.clone(),
+            client_turn_id: self.options.client_turn_id.clone(),
+            actor: self.options.actor.clone(),
+            message: without_token(message),
+            is_answer,
+        };
+        self.agent.tell_accepted(accepted).await;
+    }
+
+    /// Tells the application what the response to an accepted turn said.
+    async fn tell_finalized(&self, status: RunStatus, data: &Value, failure: Option<Failure>) {
+        let (Some(transcript), Some((session_id, run_id))) = (&self.transcript, self.accepted.get()) else { return };
+        let said = transcript.take();
+        let finalized = ResponseFinalized {
+            session_id: session_id.clone(),
+            run_id: run_id.clone(),
+            client_turn_id: self.options.client_turn_id.clone(),
+            text: said.text,
+            structured: said.structured.into_vec(),
+            is_truncated: said.is_truncated,
+            interrupts: said.interrupts,
+            status,
+            data: data.clone(),
+            failure,
+        };
+        self.agent.tell_finalized(finalized).await;
+    }
+
     /// A client that went away is told nothing.
     async fn send(&self, chunk: StreamChunk) {
+        if let Some(transcript) = &self.transcript {
+            transcript.note(&chunk);
+        }
         tokio::select! {
             biased;
             _ = self.chunks.send(chunk) => {}
@@ -252,6 +312,15 @@ impl Turn {
 /// Whether a question belongs to the turn that answers another: what a run asks after its response is not part of it.
 fn is_shown(question: &InterruptRecord, is_after_response: bool) -> bool {
     is_after_response || !question.after_response_completed
+}
+
+fn without_token(message: &ChatMessage) -> ChatMessage {
+    let mut message = message.clone();
+    let resume = message.metadata.as_mut().and_then(|metadata| metadata.get_mut("resume"));
+    if let Some(Value::Object(resume)) = resume {
+        resume.remove("token");
+    }
+    message
 }
 
 fn is_late(reason: &RefusalReason) -> bool {

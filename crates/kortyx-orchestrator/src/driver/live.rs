@@ -239,7 +239,7 @@ impl ChunkSink for Live {
         Box::pin(async move {
             let Some(output) = self.reader.output() else { return };
             self.hear(&chunk);
-            let _ = output.send(chunk).await;
+            output.send(chunk).await;
         })
     }
 }

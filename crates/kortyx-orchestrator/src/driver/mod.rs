@@ -21,7 +21,7 @@ pub(crate) use self::{
     live::{Drivers, Live},
     outcome::{OpenInterrupt, Stand, State, StoredOutcome, corrupt, foreign_workflow},
     publish::{delivered, pin},
-    reader::Output,
+    reader::{Output, Sink},
     response::Response,
 };
 use crate::{OrchestratorError, agent::Inner};

@@ -1,14 +1,32 @@
 //! Who reads what a run says and waits for where it stands, until its response is complete.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kortyx_protocol::StreamChunk;
 use tokio::sync::mpsc;
 
 use super::{Response, Stand};
+use crate::chat::Transcript;
 
 /// Where a run's chunks go; `None` throws them away.
-pub(crate) type Output = Option<mpsc::Sender<StreamChunk>>;
+pub(crate) type Output = Option<Sink>;
+
+/// A client, and what is kept of what it was told.
+#[derive(Clone)]
+pub(crate) struct Sink {
+    pub(crate) chunks: mpsc::Sender<StreamChunk>,
+    pub(crate) transcript: Option<Arc<Transcript>>,
+}
+
+impl Sink {
+    /// Sends a chunk; a client that is gone is told nothing.
+    pub(crate) async fn send(&self, chunk: StreamChunk) {
+        if let Some(transcript) = &self.transcript {
+            transcript.note(&chunk);
+        }
+        let _ = self.chunks.send(chunk).await;
+    }
+}
 
 /// Hears where a run stands. Called once.
 type Waiter = Box<dyn FnOnce(Stand) + Send>;

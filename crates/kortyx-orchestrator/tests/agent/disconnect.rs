@@ -14,7 +14,10 @@ use kortyx_protocol::{ChatMessage, ResumeMeta, ResumeResponse, StreamChunk};
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
 use kortyx_store::RunStatus;
 
-use crate::world::{Gate, World, busy, scope, session, settle, slow};
+use crate::{
+    faulty::Faulty,
+    world::{Gate, World, busy, review, scope, session, settle, slow},
+};
 
 fn turn(agent: &Agent) -> kortyx_orchestrator::ChatStream {
     agent.stream_chat(vec![ChatMessage::user("Hello")], ChatOptions::new().session(session()))
@@ -51,6 +54,57 @@ async fn a_fresh_turn_may_go_on_without_its_client() {
     gate.open();
     settle(&agent).await;
     assert_eq!(ended(&world), Some(RunStatus::Completed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_may_say_otherwise_than_the_agent_what_becomes_of_its_turn() {
+    let cases = [
+        (OnDisconnect::Cancel, OnDisconnect::GoOn, RunStatus::Completed),
+        (OnDisconnect::GoOn, OnDisconnect::Cancel, RunStatus::Cancelled),
+    ];
+    for (of_agent, of_request, status) in cases {
+        let (world, gate) = (World::new(), Gate::new());
+        let builder = world.builder().workflow(&slow(&gate)).on_disconnect(of_agent);
+        let agent = builder.build().await.unwrap();
+        let options = ChatOptions::new().session(session()).on_disconnect(of_request);
+        let stream = agent.stream_chat(vec![ChatMessage::user("Hello")], options);
+        gate.begun().await;
+        drop(stream);
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        gate.open();
+        settle(&agent).await;
+        assert_eq!(ended(&world), Some(status));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_is_being_stored_as_the_client_leaves_stands_and_its_question_can_be_answered() {
+    let world = World::new();
+    let store = Faulty::new(world.store.clone());
+    let builder = world.builder().shared_store(store.clone()).workflow(&review());
+    let agent = builder.build().await.unwrap();
+    let stream = turn(&agent);
+    store.during("suspend", move || drop(stream));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    settle(&agent).await;
+    assert_eq!(ended(&world), None);
+    let query = kortyx_store::InterruptQuery { scope: scope(), ..Default::default() };
+    let question = agent.list_interrupts(query).await.unwrap().interrupts.pop().unwrap();
+    let result = agent.resume(question.handle(), ResumeResponse::select(["approve"])).await.unwrap();
+    assert_eq!(result.status(), "completed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_end_is_being_stored_as_the_client_leaves_has_ended_well() {
+    let (world, gate) = (World::new(), Gate::new());
+    let store = Faulty::new(world.store.clone());
+    let builder = world.builder().shared_store(store.clone()).workflow(&slow(&gate));
+    let agent = builder.build().await.unwrap();
+    let stream = turn(&agent);
+    store.during("finish", move || drop(stream));
+    gate.open();
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!((ended(&world), gate.passed()), (Some(RunStatus::Completed), 1));
 }
 
 #[tokio::test(start_paused = true)]

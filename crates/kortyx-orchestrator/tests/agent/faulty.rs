@@ -15,12 +15,16 @@ use kortyx_store::{
     RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 /// Fails the next calls of the named operations, before they do anything.
 pub(crate) struct Faulty {
     inner: Arc<MemoryStore>,
     /// Where it says that every session lives.
     part: Option<Placement>,
     faults: Mutex<Vec<&'static str>>,
+    /// What happens while an operation is on its way, once.
+    meanwhile: Mutex<Vec<(&'static str, Meanwhile)>>,
     pub(crate) calls: Mutex<Vec<&'static str>>,
 }
 
@@ -31,7 +35,7 @@ impl Faulty {
 
     /// One that says where sessions live.
     pub(crate) fn living_in(inner: Arc<MemoryStore>, part: Option<Placement>) -> Arc<Self> {
-        Arc::new(Self { inner, part, faults: Mutex::default(), calls: Mutex::default() })
+        Arc::new(Self { inner, part, faults: Mutex::default(), meanwhile: Mutex::default(), calls: Mutex::default() })
     }
 
     /// Fails the next call of this operation, once for each time this is called.
@@ -39,8 +43,18 @@ impl Faulty {
         self.faults.lock().unwrap().push(operation);
     }
 
+    /// Does something while the next call of this operation is on its way.
+    pub(crate) fn during(&self, operation: &'static str, meanwhile: impl FnOnce() + Send + 'static) {
+        self.meanwhile.lock().unwrap().push((operation, Box::new(meanwhile)));
+    }
+
     fn reach(&self, operation: &'static str) -> Result<(), StoreError> {
         self.calls.lock().unwrap().push(operation);
+        let mut meanwhile = self.meanwhile.lock().unwrap();
+        if let Some(place) = meanwhile.iter().position(|(during, _)| *during == operation) {
+            meanwhile.remove(place).1();
+        }
+        drop(meanwhile);
         let mut faults = self.faults.lock().unwrap();
         match faults.iter().position(|fault| *fault == operation) {
             Some(place) => {

@@ -14,6 +14,7 @@ mod disconnect;
 mod driven;
 mod execute;
 mod faulty;
+mod hooks;
 mod recovery;
 mod responses;
 mod shutdown;

@@ -183,12 +183,17 @@ async fn the_state_as_of_then_comes_with_the_response() {
     };
     let flow = Workflow::builder("flow").node("one", first).node("two", second).edge("one", "two").build().unwrap();
     let world = World::new(&[&flow]);
-    assert_eq!(completed(world.run(&flow, json!({})).await), json!({"draft": "later"}));
+    let mut execution = world.start_tracked(&flow);
+    assert_eq!(completed(world.drive(&mut execution).await), json!({"draft": "later"}));
+    assert!(execution.handle().turn().is_none(), "what comes after the response is the run's own");
     let stored = world.stored.lock().unwrap();
     let response = &stored.responses[0].0;
     assert_eq!((&*response.node, &*response.workflow.id), ("two", "flow"));
-    assert_eq!(serde_json::to_value(&response.run_data).unwrap(), json!({"draft": "text"}));
-    assert_eq!(serde_json::to_value(&response.workflow_state).unwrap(), json!({"count": 5}));
+    let turn = response.turn.as_ref().unwrap();
+    assert_eq!(
+        json!([turn.data, turn.workflow_state, turn.nodes]),
+        json!([{"draft": "text"}, {"count": 5}, ["one", "two"]])
+    );
 }
 
 #[tokio::test(start_paused = true)]
