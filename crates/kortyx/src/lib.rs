@@ -5,6 +5,8 @@ pub use kortyx_cache as cache;
 #[cfg(feature = "codec")]
 pub use kortyx_codec as codec;
 pub use kortyx_contracts as contracts;
+#[cfg(feature = "http")]
+pub use kortyx_http as http;
 #[cfg(feature = "memory")]
 pub use kortyx_memory as memory;
 pub use kortyx_orchestrator as orchestrator;

@@ -1,0 +1,146 @@
+//! The routes of an agent.
+
+use std::{fmt, sync::Arc};
+
+use axum::{Router, routing::MethodRouter};
+use kortyx_orchestrator::Agent;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Authoriser, HttpLimits, Paths,
+    endpoint::{Methods, endpoint, nowhere},
+    routes::{chat, execute, health, interrupts, resume},
+    streams::Streams,
+};
+
+/// An agent over HTTP: every route asks the same authoriser.
+///
+/// Without an authoriser there is no `Http`, and without an `Http` no route. Cheap to clone; clones count streams together.
+#[derive(Clone)]
+pub struct Http {
+    pub(crate) agent: Agent,
+    pub(crate) authoriser: Arc<dyn Authoriser>,
+    pub(crate) paths: Paths,
+    pub(crate) limits: HttpLimits,
+    pub(crate) streams: Streams,
+    /// Cancelled when open streams must end.
+    pub(crate) closing: CancellationToken,
+}
+
+/// Every route of an agent at its usual path.
+///
+/// ```
+/// # use kortyx_http::{AllowLocal, router};
+/// # fn app(agent: kortyx_orchestrator::Agent) -> axum::Router {
+/// axum::Router::new().nest("/api", router(agent, AllowLocal::new()))
+/// # }
+/// ```
+pub fn router(agent: Agent, authoriser: impl Authoriser) -> Router {
+    Http::new(agent, authoriser).router()
+}
+
+impl Http {
+    /// An agent over HTTP, with the usual paths and limits.
+    pub fn new(agent: Agent, authoriser: impl Authoriser) -> Self {
+        Self {
+            agent,
+            authoriser: Arc::new(authoriser),
+            paths: Paths::default(),
+            limits: HttpLimits::default(),
+            streams: Streams::default(),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Where the routes of the router are.
+    #[must_use]
+    pub fn paths(mut self, paths: Paths) -> Self {
+        self.paths = paths;
+        self
+    }
+
+    /// What a client may ask.
+    #[must_use]
+    pub fn limits(mut self, limits: HttpLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The agent behind the routes.
+    pub fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Every route, and the same errors for every other address.
+    ///
+    /// # Panics
+    /// As axum does when two routes have the same path, or a path does not begin with `/`.
+    pub fn router(&self) -> Router {
+        let Paths { chat, execute, resume, interrupts, health } = &self.paths;
+        Router::new()
+            .route(chat, self.chat())
+            .route(execute, self.execute())
+            .route(resume, self.resume())
+            .route(interrupts, self.interrupts())
+            .route(&format!("{interrupts}/{{id}}"), self.interrupt())
+            .route(&format!("{interrupts}/{{id}}/answer"), self.answer())
+            .route(&format!("{health}/live"), self.live())
+            .route(&format!("{health}/ready"), self.ready())
+            .fallback(nowhere)
+    }
+
+    /// Chat turns: `POST`, streamed or buffered.
+    pub fn chat<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(chat::METHODS)
+    }
+
+    /// Executions: `POST`.
+    pub fn execute<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(execute::METHODS)
+    }
+
+    /// Answers with a handle: `POST`, one or a batch.
+    pub fn resume<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(resume::METHODS)
+    }
+
+    /// Open questions of the caller's scope: `GET`, page by page.
+    pub fn interrupts<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(interrupts::LIST)
+    }
+
+    /// A question: `GET`. The path must have the parameter `{id}`.
+    pub fn interrupt<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(interrupts::GET)
+    }
+
+    /// The answer to a question by its id: `POST`. The path must have the parameter `{id}`.
+    pub fn answer<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(interrupts::ANSWER)
+    }
+
+    /// Whether the process serves: `GET`. Says nothing of the agent, so the authoriser is not asked.
+    pub fn live<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(health::LIVE)
+    }
+
+    /// Whether the process can work, which takes its store: `GET`. The authoriser is not asked.
+    pub fn ready<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(health::READY)
+    }
+
+    fn endpoint<S: Clone + Send + Sync + 'static>(&self, methods: Methods) -> MethodRouter<S> {
+        endpoint(Arc::new(self.clone()), methods)
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agent, paths, limits, .. } = self;
+        f.debug_struct("Http")
+            .field("agent", agent)
+            .field("paths", paths)
+            .field("limits", limits)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,43 @@
+//! JSON responses.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use kortyx_protocol::json;
+use serde::Serialize;
+
+/// A response that may hold tokens and questions, so nobody keeps it.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let (status, body) = match json::to_vec(value) {
+        Ok(body) => (status, Body::from(body)),
+        Err(error) => {
+            tracing::error!(%error, "a response is not JSON");
+            (StatusCode::INTERNAL_SERVER_ERROR, Body::empty())
+        }
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+/// A response with status 200.
+pub(crate) fn ok(value: &impl Serialize) -> Response {
+    json(StatusCode::OK, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_json_is_an_internal_error_and_not_half_a_body() {
+        assert_eq!(ok(&f64::NAN).status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(ok(&1).status(), StatusCode::OK);
+    }
+}

@@ -1,0 +1,47 @@
+//! Chat turns.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::Request,
+    http::{Method, StatusCode},
+    response::Response,
+};
+use kortyx_orchestrator::ChatOptions;
+use kortyx_protocol::{BufferedResponse, ChatRequest, FailureCode};
+
+use crate::{
+    Grant, Http,
+    endpoint::{Admitted, Methods},
+    problem::Problem,
+    reply, sse,
+};
+
+pub(crate) const METHODS: Methods = &[(Method::POST, |http, request| Box::pin(post(http, request)))];
+
+async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
+    let Admitted { grant, body } = http.admit_with_body(request).await?;
+    let request = ChatRequest::from_slice(&body, &http.limits.request)?;
+    drop(body);
+    let (is_streamed, messages) = (request.stream, request.messages);
+    let mut options = options(&grant, request.context);
+    options.session_id = grant.session_of(request.session_id)?;
+    options.workflow_id = request.workflow_id;
+    let place = http.streams.enter(options.session_id.as_ref(), http.limits.streams_per_session)?;
+    let turn = http.agent.begin_chat(messages, options).await?;
+    if is_streamed {
+        return Ok(sse::response(turn, http.limits.keep_alive, http.closing.clone(), place));
+    }
+    let whole = BufferedResponse::from_chunks(turn.collect().await).map_err(|error| {
+        let message = format!("the turn's structured data does not fit together: {error}");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, FailureCode::InvalidOutput, message)
+    })?;
+    Ok(reply::ok(&whole))
+}
+
+fn options(grant: &Grant, context: Option<serde_json::Map<String, serde_json::Value>>) -> ChatOptions {
+    let mut options = ChatOptions::new().within(grant.scope.clone());
+    options.context = grant.run_context(context);
+    options.actor.clone_from(&grant.actor);
+    options
+}

@@ -1,0 +1,82 @@
+//! Paths and limits.
+
+use std::time::Duration;
+
+use kortyx_protocol::Limits;
+
+/// Where the routes of a [router](crate::Http::router) are.
+///
+/// ```
+/// use kortyx_http::Paths;
+///
+/// let paths = Paths { chat: "/talk".to_owned(), ..Paths::under("/api") };
+/// assert_eq!(paths.interrupts, "/api/interrupts");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// Chat turns, `/chat`.
+    pub chat: String,
+    /// Executions, `/execute`.
+    pub execute: String,
+    /// Answers with a handle, `/resume`.
+    pub resume: String,
+    /// Open questions, `/interrupts`; one is at `/{id}` below, its answer at `/{id}/answer`.
+    pub interrupts: String,
+    /// Health, `/health`: `/live` and `/ready` below.
+    pub health: String,
+}
+
+impl Paths {
+    /// The usual paths under a prefix, such as `/api`.
+    pub fn under(prefix: &str) -> Self {
+        let at = |name: &str| format!("{}/{name}", prefix.trim_end_matches('/'));
+        Self {
+            chat: at("chat"),
+            execute: at("execute"),
+            resume: at("resume"),
+            interrupts: at("interrupts"),
+            health: at("health"),
+        }
+    }
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self::under("")
+    }
+}
+
+/// What a client may ask of the routes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// How large a request may be. As the protocol's defaults, with bodies of at most 1 MiB.
+    pub request: Limits,
+    /// How long a body may take to arrive as a whole; 30 seconds by default.
+    pub body_read: Duration,
+    /// How many streams of one session may be open at once in this process; 8 by default.
+    pub streams_per_session: usize,
+    /// After how much silence a stream says that it lives; 15 seconds by default.
+    pub keep_alive: Duration,
+}
+
+impl Default for HttpLimits {
+    fn default() -> Self {
+        Self {
+            request: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
+            body_read: Duration::from_secs(30),
+            streams_per_session: 8,
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_may_end_with_a_slash_or_not() {
+        assert_eq!(Paths::under("/api/"), Paths::under("/api"));
+        assert_eq!(Paths::default().chat, "/chat");
+    }
+}
