@@ -239,7 +239,8 @@ impl Inner {
         output: Output,
     ) -> Result<Stand, OrchestratorError> {
         let Accepted { run_id, session_id, workflow, is_after_response, next, .. } = accepted;
-        let ended = |state| Stand { run_id: run_id.clone(), session_id, workflow: workflow.into(), state };
+        let ended =
+            |state| Stand { run_id: run_id.clone(), session_id, workflow: workflow.into(), checkpoint: None, state };
         match next {
             Next::Drive(claimed) => self.settled(self.spawn(self.granted(claimed, output), None), &run_id).await,
             Next::Wait => self.wait_for(&run_id).await,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kortyx_protocol::{Failure, FailureCode, Issue, RequestId, RunId};
+use kortyx_protocol::{Failure, FailureCode, Issue, RequestId, RunId, SessionId};
 use kortyx_runtime::workflow::DefinitionError;
 use kortyx_store::{StoreError, StoreErrorKind};
 use serde_json::json;
@@ -79,6 +79,15 @@ pub enum OrchestratorError {
     /// The run is still being driven, here or elsewhere. Nothing is lost: ask for the run again.
     #[error("the run {0} is still under way; what was accepted is kept")]
     StillRunning(RunId),
+    /// A run of the session is being driven, so the session cannot be taken back. Ask again once it waits or has ended.
+    #[error("the run {0} of the session is under way: wait until it stands, or cancel it")]
+    SessionBusy(RunId),
+    /// The session that was to be made exists already.
+    #[error("the session {0} exists already")]
+    SessionExists(SessionId),
+    /// A question cannot be opened again: its time is past.
+    #[error("the time of the question {0} is past, so the checkpoint cannot be gone back to")]
+    QuestionExpired(RequestId),
     /// Storage failed. A run that was durable goes on from its last durable point.
     #[error("the storage failed")]
     Storage(#[source] Arc<StoreError>),
@@ -163,7 +172,12 @@ impl OrchestratorError {
             Self::Refused(refused) => {
                 refused.first().map_or(FailureCode::InvalidRequest, |refused| refused.reason.code())
             }
-            Self::Waiting | Self::StillRunning(_) | Self::ShuttingDown => FailureCode::Conflict,
+            Self::Waiting
+            | Self::StillRunning(_)
+            | Self::SessionBusy(_)
+            | Self::SessionExists(_)
+            | Self::ShuttingDown => FailureCode::Conflict,
+            Self::QuestionExpired(_) => FailureCode::InterruptExpired,
             Self::ScopeRequired => FailureCode::ScopeRequired,
             Self::NotFound => FailureCode::NotFound,
             Self::Storage(error) => storage_code(error),
@@ -198,7 +212,7 @@ impl From<OrchestratorError> for Failure {
             | OrchestratorError::SetAside(failure)
             | OrchestratorError::Corrupt(failure) => failure,
             OrchestratorError::Refused(refused) => of_refused(code, message, &refused),
-            OrchestratorError::StillRunning(run_id) => {
+            OrchestratorError::StillRunning(run_id) | OrchestratorError::SessionBusy(run_id) => {
                 Self::new(code, message).with_retryable(Some(true)).with_details(json!({ "runId": run_id }))
             }
             OrchestratorError::ShuttingDown => Self::new(code, message).with_retryable(Some(true)).with_status(503),

@@ -13,6 +13,7 @@ mod execute;
 mod hooks;
 mod host;
 mod present;
+mod session;
 mod settings;
 mod shutdown;
 mod telemetry;

@@ -27,8 +27,8 @@ pub(crate) fn untyped(data: &RawJson) -> Result<Value, JsonError> {
 
 /// A run that has stopped, as a result.
 pub(crate) fn result<T>(stand: Stand, decode: Decode<T>) -> Result<ExecutionResult<T>, OrchestratorError> {
-    let Stand { run_id, session_id, workflow, state } = stand;
-    Ok(match state {
+    let Stand { run_id, session_id, workflow, checkpoint, state } = stand;
+    let result = match state {
         State::Suspended(open) => {
             let interrupts = open.into_iter().map(pending).collect::<Result<_, _>>()?;
             ExecutionResult::suspended(run_id, session_id, interrupts)
@@ -45,6 +45,10 @@ pub(crate) fn result<T>(stand: Stand, decode: Decode<T>) -> Result<ExecutionResu
         State::SetAside(failure) => return Err(OrchestratorError::SetAside(failure)),
         State::Interrupted(error) => return Err(error),
         State::Elsewhere => return Err(OrchestratorError::StillRunning(run_id)),
+    };
+    Ok(match checkpoint {
+        Some(id) => result.with_checkpoint(id),
+        None => result,
     })
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use kortyx_protocol::{RequestId, RunId, SessionId};
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
 use kortyx_store::{InterruptRecord, RunStatus};
 
 /// Receives facts. Called after the fact is durable, on the task that made it so: hand it on and return.
@@ -58,6 +58,13 @@ pub enum Fact {
     },
     /// A question was cancelled, alone or with its run.
     InterruptCancelled {
+        /// The question.
+        request_id: RequestId,
+        /// Its run.
+        run_id: RunId,
+    },
+    /// A question was withdrawn, because its session was rolled back.
+    InterruptSuperseded {
         /// The question.
         request_id: RequestId,
         /// Its run.
@@ -116,6 +123,31 @@ pub enum Fact {
         run_id: RunId,
         /// How.
         status: RunStatus,
+    },
+    /// A turn left a checkpoint behind.
+    SessionCheckpointed {
+        /// The session.
+        session_id: SessionId,
+        /// The checkpoint.
+        checkpoint_id: CheckpointId,
+        /// The run whose turn it was.
+        run_id: RunId,
+    },
+    /// A session was taken back to a checkpoint.
+    SessionRolledBack {
+        /// The session.
+        session_id: SessionId,
+        /// The checkpoint.
+        checkpoint_id: CheckpointId,
+    },
+    /// A session was started from a checkpoint of another.
+    SessionForked {
+        /// The new session.
+        session_id: SessionId,
+        /// The other.
+        parent_session_id: SessionId,
+        /// The checkpoint.
+        checkpoint_id: CheckpointId,
     },
 }
 

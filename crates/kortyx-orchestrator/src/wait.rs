@@ -117,7 +117,7 @@ impl Inner {
             }
         };
         let workflow = run.workflow.id;
-        Ok(Some(Stand { run_id: run.run_id, session_id: run.session_id, workflow, state }))
+        Ok(Some(Stand { run_id: run.run_id, session_id: run.session_id, workflow, checkpoint: None, state }))
     }
 
     /// Every open question of a run, oldest first.

@@ -120,7 +120,11 @@ async fn b015_a_replayed_token_approves_nothing_a_second_time() {
     let mut message = ChatMessage::user("approved");
     message.metadata = claim.as_object().cloned();
     let turn = agent.stream_chat(vec![message], ChatOptions::new().session(used.session_id.clone()));
-    assert_eq!(kinds(&turn.collect().await), ["session", "interrupt", "interrupt", "done"], "an ordinary turn");
+    assert_eq!(
+        kinds(&turn.collect().await),
+        ["session", "interrupt", "interrupt", "checkpoint", "done"],
+        "an ordinary turn"
+    );
     assert_eq!((acts.count(), rest.count()), (1, 0));
 }
 

@@ -97,7 +97,7 @@ async fn b026_an_answer_that_names_no_question_is_refused_or_is_an_ordinary_turn
         message.metadata = json!({ "resume": bare }).as_object().cloned();
         let options = ChatOptions::new().session(left.session_id.clone());
         let chunks = agent.stream_chat(vec![message], options).collect().await;
-        assert_eq!(kinds(&chunks), ["session", "done"], "an ordinary turn: {bare}");
+        assert_eq!(kinds(&chunks), ["session", "checkpoint", "done"], "an ordinary turn: {bare}");
     }
     assert_eq!(listed(&agent, &left.session_id).await, ["left", "right"]);
 }
@@ -147,7 +147,7 @@ async fn b037_an_older_question_is_answered_after_the_conversation_went_on() {
         agent.stream_chat(vec![message], ChatOptions::new().session(session.clone())).collect().await
     };
     let first = input_of(&turn(ChatMessage::user("0")).await);
-    assert_eq!(kinds(&turn(ChatMessage::user("nothing to ask")).await), ["session", "done"]);
+    assert_eq!(kinds(&turn(ChatMessage::user("nothing to ask")).await), ["session", "checkpoint", "done"]);
     let second = input_of(&turn(ChatMessage::user("1")).await);
 
     let answered = turn(resume_message(&first[0], &ResumeResponse::text("to the first"))).await;

@@ -106,7 +106,7 @@ async fn b113_a_token_in_another_session_consumes_nothing_and_a_guessed_one_is_n
     let token = kortyx::protocol::ResumeToken::parse(guessed).unwrap();
     meta.token = token.clone();
     let chunks = agent.stream_chat(message(&meta), foreign).collect().await;
-    assert_eq!(kinds(&chunks), ["session", "interrupt", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "interrupt", "checkpoint", "done"]);
     let guess = ResumeHandle { token, ..gate.clone() };
     assert_eq!(reason(agent.resume(&guess, ResumeResponse::text("mine")).await), RefusalReason::Unknown);
     assert_untouched(&agent, &gate).await;

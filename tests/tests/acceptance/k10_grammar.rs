@@ -50,6 +50,8 @@ fn check_grammar(path: &str, chunks: &[StreamChunk]) {
     if let Some(StreamChunk::Done { data: Some(done) }) = chunks.last() {
         assert_eq!(done.awaiting_human_input, done.status == "suspended", "{path}");
         assert!(!done.awaiting_human_input || !asked.is_empty(), "{path}");
+        let is_good = matches!(done.status.as_str(), "suspended" | "completed");
+        assert_eq!(count(Part::Checkpoint), usize::from(is_good), "what is kept is told: {path}");
     }
 }
 
@@ -84,13 +86,13 @@ struct Client {
 }
 
 impl Client {
-    /// Plays a turn, checks its stream, and says what kinds of chunks it had besides text.
+    /// Plays a turn, checks its stream, and says what kinds of chunks it had besides text and what the grammar says.
     async fn turn(&self, path: &str, message: ChatMessage) -> (Vec<&'static str>, Vec<InterruptChunk>) {
         let options = ChatOptions::new().session(self.session.clone());
         let chunks = self.agent.stream_chat(vec![message], options).collect().await;
         check_grammar(path, &chunks);
         let mut kinds = kinds(&chunks);
-        kinds.retain(|kind| !matches!(*kind, "status" | "text-delta" | "session" | "done"));
+        kinds.retain(|kind| !matches!(*kind, "status" | "text-delta" | "session" | "checkpoint" | "done"));
         (kinds, input_of(&chunks))
     }
 

@@ -57,7 +57,7 @@ async fn b130_one_question_has_one_id_on_every_surface() {
         assert!(token.matches(&streamed.resume_token));
     }
     let answered = turn(&agent, &id, resume_message(&streamed, &ResumeResponse::text("x"))).await;
-    assert_eq!(kinds(&answered), ["session", "done"]);
+    assert_eq!(kinds(&answered), ["session", "checkpoint", "done"]);
 }
 
 #[tokio::test]
@@ -189,9 +189,9 @@ async fn b136_the_clients_list_is_the_servers_after_every_answer() {
 #[tokio::test]
 async fn b141_a_message_while_a_run_waits_is_treated_as_the_agent_says_and_never_as_an_answer() {
     for (policy, stream, first) in [
-        (WaitingPolicy::StartNew, ["session", "interrupt", "done"], InterruptStatus::Pending),
-        (WaitingPolicy::Supersede, ["session", "interrupt", "done"], InterruptStatus::Cancelled),
-        (WaitingPolicy::Refuse, ["session", "error", "done"], InterruptStatus::Pending),
+        (WaitingPolicy::StartNew, &["session", "interrupt", "checkpoint", "done"][..], InterruptStatus::Pending),
+        (WaitingPolicy::Supersede, &["session", "interrupt", "checkpoint", "done"], InterruptStatus::Cancelled),
+        (WaitingPolicy::Refuse, &["session", "error", "done"], InterruptStatus::Pending),
     ] {
         let world = World::new();
         let agent = world.builder().await.workflow(&asking()).on_waiting(policy).build().await.unwrap();
@@ -206,7 +206,11 @@ async fn b141_a_message_while_a_run_waits_is_treated_as_the_agent_says_and_never
         let question = agent.get_interrupt(&asked.request_id, &Scope::session(id.clone())).await.unwrap().unwrap();
         assert_eq!(question.status, first, "{policy:?}");
         let other = turn(&agent, &session("session-other"), ChatMessage::user("hi")).await;
-        assert_eq!(kinds(&other), ["session", "interrupt", "done"], "another session is none of its business");
+        assert_eq!(
+            kinds(&other),
+            ["session", "interrupt", "checkpoint", "done"],
+            "another session is none of its business"
+        );
     }
 }
 

@@ -165,13 +165,16 @@ async fn b169_wherever_a_run_is_cancelled_the_next_message_works() {
             saving.iter().for_each(kortyx_tests::Gate::open);
         };
         let (chunks, ()) = join!(turn, stop);
-        let last = if moment == Moment::WhileItWaits { "interrupt" } else { "cancelled" };
-        assert_eq!(kinds(&chunks), ["session", last, "done"], "{moment:?}");
+        let seen: &[&str] = match moment {
+            Moment::WhileItWaits => &["session", "interrupt", "checkpoint", "done"],
+            _ => &["session", "cancelled", "done"],
+        };
+        assert_eq!(kinds(&chunks), seen, "{moment:?}");
         assert_closed(agent, &id).await;
 
         gate.add_permits(2);
         let next = agent.stream_chat(vec![ChatMessage::user("and now")], options).collect().await;
-        assert_eq!(kinds(&next), ["session", "interrupt", "done"], "{moment:?}");
+        assert_eq!(kinds(&next), ["session", "interrupt", "checkpoint", "done"], "{moment:?}");
     }
 }
 

@@ -36,6 +36,8 @@ mod k10_streams;
 #[cfg(test)]
 mod k11_growth;
 #[cfg(test)]
+mod k12_rollback;
+#[cfg(test)]
 mod k13_definitions;
 #[cfg(test)]
 mod k14_cancelling;

@@ -1,6 +1,7 @@
 //! Chat turns: a message starts a run or answers a question, and what comes of it is a stream of chunks.
 
 mod begun;
+mod conversation;
 mod plan;
 mod stream;
 mod transcript;

@@ -2,27 +2,28 @@
 
 use std::sync::{Arc, OnceLock};
 
-use kortyx_protocol::{ChatMessage, DoneData, Failure, RawJson, RunId, SessionId, StreamChunk};
-use kortyx_runtime::{Start, workflow::Definition};
-use kortyx_store::{CancelTarget, InterruptQuery, InterruptRecord, RunStatus, Scope};
+use kortyx_protocol::{ChatMessage, CheckpointId, DoneData, Failure, RawJson, RunId, SessionId, StreamChunk};
+use kortyx_runtime::Start;
+use kortyx_store::{InterruptRecord, RunStatus};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::{ChatInput, ChatOptions, Transcript, begun::Begun, plan::Plan};
 use crate::{
-    Answer, Interrupt, OnDisconnect, OrchestratorError, RefusalReason, ResponseFinalized, TurnAccepted, WaitingPolicy,
+    Answer, Interrupt, OnDisconnect, OrchestratorError, RefusalReason, ResponseFinalized, TurnAccepted,
     agent::Inner,
     answer::Next,
     driver::{OpenInterrupt, Sink, Stand, State},
+    error::chain,
     execute::new_session,
     present,
 };
 
 /// A turn under way.
 pub(super) struct Turn {
-    agent: Arc<Inner>,
+    pub(super) agent: Arc<Inner>,
     chunks: mpsc::Sender<StreamChunk>,
-    options: ChatOptions,
+    pub(super) options: ChatOptions,
     begun: Begun,
     /// What the client was told, when a hook wants to know.
     transcript: Option<Arc<Transcript>>,
@@ -52,7 +53,7 @@ impl Turn {
     }
 
     async fn try_play(&self, messages: Vec<ChatMessage>) -> Result<(), OrchestratorError> {
-        let wanted = self.options.session_id.as_ref();
+        let wanted = self.options.session_id.as_ref().or(self.options.scope.session_id.as_ref());
         let plan = match messages.last() {
             Some(message) if !self.agent.stopping.is_cancelled() => {
                 self.agent.plan(message, wanted, &self.options.scope).await
@@ -118,8 +119,8 @@ impl Turn {
     }
 
     async fn start(&self, mut messages: Vec<ChatMessage>, session_id: SessionId) -> Result<(), OrchestratorError> {
-        let definition = self.workflow()?;
-        self.heed_waiting(&session_id).await?;
+        let context = self.context();
+        let (definition, state) = self.begin_from(&session_id, &context).await?;
         let message = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
         let input = RawJson::of(&ChatInput { input: message.content.clone() })
             .map_err(|error| present::not_json("the message", &error))?;
@@ -127,7 +128,9 @@ impl Turn {
         let run_id = run.run_id.clone();
         let mut start = Start::new(run, definition, input);
         start.history = messages;
-        let job = self.agent.begin_with(start, &self.options.context, Some(self.sink()))?;
+        (start.data, start.workflow_state) = (state.data, state.workflow_state);
+        start.tracked = true;
+        let job = self.agent.begin_with(start, &context, Some(self.sink()))?;
         self.begun.tell();
         self.tell_accepted(&message, &session_id, &run_id, false).await;
         let started = self.agent.spawn(job, None);
@@ -144,42 +147,9 @@ impl Turn {
         self.close(stand?, true).await
     }
 
-    fn workflow(&self) -> Result<Arc<Definition>, OrchestratorError> {
-        let settings = &self.agent.settings;
-        if let Some(id) = self.options.workflow_id.as_ref().or(settings.default_workflow.as_ref()) {
-            return self.agent.find(id, None);
-        }
-        match self.agent.engine.registry().ids().as_slice() {
-            [id] => self.agent.find(id, None),
-            _ => Err(OrchestratorError::UnknownWorkflow("of a turn that names none".to_owned())),
-        }
-    }
-
-    /// Does what the agent does with runs of the session that wait.
-    async fn heed_waiting(&self, session_id: &SessionId) -> Result<(), OrchestratorError> {
-        let policy = self.agent.settings.waiting;
-        if policy == WaitingPolicy::StartNew {
-            return Ok(());
-        }
-        let scope = Scope::session(session_id.clone());
-        // The conversation does not wait for what a run asks after its response.
-        let query = InterruptQuery { scope, after_response_completed: Some(false), ..InterruptQuery::default() };
-        let open = self.agent.all_interrupts(query).await?;
-        if policy == WaitingPolicy::Refuse && !open.is_empty() {
-            return Err(OrchestratorError::Waiting);
-        }
-        let mut runs: Vec<_> = open.into_iter().map(|record| record.run_id).collect();
-        runs.dedup();
-        for run_id in runs {
-            let reason = Some("superseded by a new message".to_owned());
-            self.agent.cancel(CancelTarget::Run(run_id), None, reason).await?;
-        }
-        Ok(())
-    }
-
     /// Says where the run stands. `is_seen`: the client has received what the run said.
     async fn close(&self, stand: Stand, is_seen: bool) -> Result<(), OrchestratorError> {
-        let Stand { run_id, workflow, state, .. } = stand;
+        let Stand { run_id, session_id, workflow, checkpoint, state } = stand;
         let (mut data, mut failure, mut is_asking) = (Value::Object(Map::new()), None, false);
         let status = match state {
             State::Suspended(open) => {
@@ -229,6 +199,8 @@ impl Turn {
         };
         if let Some(failure) = &failure {
             self.send(StreamChunk::error(failure.clone())).await;
+        } else if matches!(status, RunStatus::Suspended | RunStatus::Completed | RunStatus::Running) {
+            self.tell_checkpoint(checkpoint, &session_id, &run_id).await;
         }
         self.tell_finalized(status, &data, failure).await;
         self.send(StreamChunk::done(Some(DoneData {
@@ -240,6 +212,24 @@ impl Turn {
         })))
         .await;
         Ok(())
+    }
+
+    /// Tells of the checkpoint that keeps the turn. Of a run that somebody else drove it is the session's newest.
+    async fn tell_checkpoint(&self, checkpoint: Option<CheckpointId>, session_id: &SessionId, run_id: &RunId) {
+        let found = match &checkpoint {
+            Some(id) => self.agent.store.checkpoint(id).await,
+            None => self.agent.head_of_run(session_id, run_id).await,
+        };
+        match found {
+            Ok(Some(record)) => {
+                let (id, session_id) = (record.checkpoint.id, record.session_id);
+                let (turn_index, label) = (record.turn_index, record.checkpoint.label);
+                self.send(StreamChunk::Checkpoint { id, session_id, turn_index, label }).await;
+            }
+            Ok(None) => {}
+            // The turn itself is durable.
+            Err(error) => tracing::warn!(%run_id, error = chain(&error), "a turn's checkpoint could not be read"),
+        }
     }
 
     /// Puts questions to the client. Whether there were any.

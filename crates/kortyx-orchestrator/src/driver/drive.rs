@@ -4,13 +4,14 @@ use std::{sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use kortyx_contracts::Question;
-use kortyx_protocol::{Failure, FailureCode, RequestId};
+use kortyx_protocol::{CheckpointId, Failure, FailureCode, RequestId};
 use kortyx_runtime::{
-    Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, Suspension, Turn, workflow::DefinitionPin,
+    Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, RunInfo, Suspension, Turn,
+    workflow::DefinitionPin,
 };
 use kortyx_store::{
-    AnswerRecord, AskKey, Finish, Finished, InterruptRecord, RunStatus, StoreError, StoreErrorKind, Suspend, Suspended,
-    TerminalStatus, WorkflowPin,
+    AnswerRecord, AskKey, Finish, Finished, InterruptRecord, NewCheckpoint, RunStatus, StoreError, StoreErrorKind,
+    Suspend, Suspended, TerminalStatus, WorkflowPin,
 };
 
 use super::{
@@ -30,6 +31,8 @@ pub(super) struct Drive {
     handle: ExecutionHandle,
     /// The definition that the run is bound to, as far as its driver knows.
     pin: WorkflowPin,
+    /// The checkpoint that the turn left behind.
+    checkpoint: Option<CheckpointId>,
 }
 
 /// What a transition leads to: a stand, or (`None`) to go on with answers that arrived meanwhile.
@@ -38,7 +41,7 @@ type Next = Result<Option<State>, Stop>;
 impl Drive {
     pub(super) fn new(live: Arc<Live>, execution: Execution, pin: WorkflowPin) -> Self {
         let handle = execution.handle();
-        Self { live, execution, handle, pin }
+        Self { live, execution, handle, pin, checkpoint: None }
     }
 
     /// Drives until the run waits, ends or cannot go on.
@@ -54,7 +57,11 @@ impl Drive {
                 next => next,
             };
             match next {
-                Ok(Some(state)) => return (self.live.stand(&self.pin, state), After::Nothing),
+                Ok(Some(state)) => {
+                    let mut stand = self.live.stand(&self.pin, state);
+                    stand.checkpoint = self.checkpoint;
+                    return (stand, After::Nothing);
+                }
                 Ok(None) => {}
                 Err(stop) => {
                     let Self { live, execution, pin, .. } = self;
@@ -92,6 +99,10 @@ impl Drive {
         let live = self.live.clone();
         self.bind(&suspension.workflow);
         let (publish, asked) = live.minted(&suspension.publish, suspension.response_completed)?;
+        // What a run does after its response is no turn of the conversation, which has gone on without it.
+        let turn = suspension.turn.filter(|_| !suspension.response_completed);
+        let checkpoint = turn.map(|turn| live.checkpoint(&self.pin, turn)).transpose()?;
+        let left = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
         let request = Suspend {
             run: live.run_ref(),
             workflow: self.pin.clone(),
@@ -99,14 +110,27 @@ impl Drive {
             publish,
             withdraw: suspension.withdraw.into_iter().map(AskKey).collect(),
             answers_seen: suspension.answers_seen,
-            checkpoint: None,
+            checkpoint,
         };
         match live.agent.store.suspend(request).await? {
-            Suspended::Saved(open) => Ok(Some(State::Suspended(self.announce(open, asked)))),
+            Suspended::Saved(open) => {
+                let state = State::Suspended(self.announce(open, asked));
+                self.left_behind(left);
+                Ok(Some(state))
+            }
             Suspended::Answered(answers) => self.deliver(&answers),
             Suspended::Cancelled => Ok(Some(live.ended(State::Cancelled(None)).await)),
             Suspended::Expired => Ok(Some(live.ended(State::Expired).await)),
         }
+    }
+
+    /// Notes the checkpoint that the turn left behind, and tells of it.
+    fn left_behind(&mut self, checkpoint: Option<CheckpointId>) {
+        let Some(checkpoint_id) = &checkpoint else { return };
+        let RunInfo { run_id, session_id } = self.live.run.clone();
+        let checkpoint_id = checkpoint_id.clone();
+        self.live.agent.telemetry.record(|| Fact::SessionCheckpointed { session_id, checkpoint_id, run_id });
+        self.checkpoint = checkpoint;
     }
 
     /// Pairs the open questions with those just asked, which need not be read again, and tells of these.
@@ -137,8 +161,16 @@ impl Drive {
             Outcome::Failed(failure) => State::Failed(failure),
             Outcome::Cancelled => State::Cancelled(None),
         };
-        match self.live.store_end(&self.pin, &state, ending.answers_seen).await? {
-            Finished::Done => Ok(Some(self.live.ended(state).await)),
+        // Nothing came of a turn that failed or was cancelled, and after its response a run is no part of the conversation.
+        let is_turn = matches!(state, State::Completed(_)) && !self.live.is_response_completed();
+        let turn = ending.turn.filter(|_| is_turn);
+        let checkpoint = turn.map(|turn| self.live.checkpoint(&self.pin, turn)).transpose()?;
+        let left = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
+        match self.live.store_end(&self.pin, &state, ending.answers_seen, checkpoint).await? {
+            Finished::Done => {
+                self.left_behind(left);
+                Ok(Some(self.live.ended(state).await))
+            }
             // It was stopped because its client had gone, but it holds an accepted answer now.
             Finished::Answered(_) if matches!(state, State::Cancelled(_)) && !self.live.is_cancelled() => {
                 Err(Stop::HandOver)
@@ -152,7 +184,7 @@ impl Drive {
         let state = State::Failed(failure);
         let mut seen = self.handle.answers_seen();
         loop {
-            match self.live.store_end(&self.pin, &state, seen).await? {
+            match self.live.store_end(&self.pin, &state, seen, None).await? {
                 Finished::Done => return Ok(Some(self.live.ended(state).await)),
                 Finished::Answered(answers) => seen = answers.last().map_or(u64::MAX, |answer| answer.seq),
             }
@@ -163,7 +195,7 @@ impl Drive {
 impl Live {
     pub(super) fn stand(&self, pin: &WorkflowPin, state: State) -> Stand {
         let (run_id, session_id) = (self.run.run_id.clone(), self.run.session_id.clone());
-        Stand { run_id, session_id, workflow: pin.id.clone(), state }
+        Stand { run_id, session_id, workflow: pin.id.clone(), checkpoint: None, state }
     }
 
     pub(super) async fn store_end(
@@ -171,6 +203,7 @@ impl Live {
         pin: &WorkflowPin,
         state: &State,
         answers_seen: u64,
+        checkpoint: Option<NewCheckpoint>,
     ) -> Result<Finished, StoreError> {
         let status = match state {
             State::Completed(_) => TerminalStatus::Completed,
@@ -188,7 +221,7 @@ impl Live {
             outcome: outcome.into(),
             reason: self.reason(),
             answers_seen,
-            checkpoint: None,
+            checkpoint,
         };
         self.agent.store.finish(request).await
     }

@@ -1,19 +1,23 @@
 //! A run under way in this process: its lease, where its chunks and durable steps go, and how it is reached.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt::Write as _,
+    mem,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use bytes::Bytes;
 use kortyx_protocol::{RunId, StreamChunk};
-use kortyx_runtime::{Batch, ChunkSink, Io, IoFuture, OpenQuestion, RecordError, RecordReply, Recorder, RunInfo};
+use kortyx_runtime::{
+    Batch, ChunkSink, Io, IoFuture, OpenQuestion, RecordError, RecordReply, Recorder, RunInfo, TurnState,
+};
 use kortyx_store::{
-    AskKey, CancelTarget, Claimed, Driver, Lease, NewRun, OpenRun, Record, RunRef, Scope, StoreError, StoreErrorKind,
+    AskKey, CancelTarget, Claimed, Driver, Lease, NewCheckpoint, NewRun, OpenRun, Record, RunRef, Scalar, Scope,
+    StoreError, StoreErrorKind, WorkflowPin,
 };
 use tokio::sync::Notify;
 
@@ -31,6 +35,8 @@ pub(crate) struct Live {
     pub(super) reader: Reader,
     /// What the turn said so far, when somebody reads it.
     said: Mutex<String>,
+    /// The context values of a run that storage knows.
+    context: OnceLock<BTreeMap<String, Scalar>>,
     /// Why it is cancelled, when storage does not know.
     reason: Mutex<Option<String>>,
     /// Wakes the keeper: an answer, a cancellation, a client that went away.
@@ -79,6 +85,7 @@ impl Live {
             hold: Mutex::new(hold),
             reader: Reader::new(output),
             said: Mutex::default(),
+            context: OnceLock::new(),
             reason: Mutex::default(),
             attention: Notify::new(),
             ended: Notify::new(),
@@ -101,6 +108,22 @@ impl Live {
             Hold::New(new) => RunRef::New(new.clone(), self.agent.driver()),
             Hold::Leased(lease) => RunRef::Held(lease.clone()),
         }
+    }
+
+    /// Notes the context values of a run that storage knows.
+    pub(super) fn set_context(&self, context: BTreeMap<String, Scalar>) {
+        let _ = self.context.set(context);
+    }
+
+    /// The checkpoint that a turn of the run leaves behind.
+    pub(super) fn checkpoint(&self, workflow: &WorkflowPin, turn: TurnState) -> Result<NewCheckpoint, StoreError> {
+        let new = match &*self.hold() {
+            Hold::New(new) => Some(new.context.clone()),
+            Hold::Leased(_) => None,
+        };
+        let known = BTreeMap::new();
+        let context = new.as_ref().or(self.context.get()).unwrap_or(&known);
+        self.agent.turn_checkpoint(&self.run.session_id, workflow, context, turn)
     }
 
     /// The lease, once storage knows the run.
@@ -198,7 +221,10 @@ impl Live {
     async fn open(&self, snapshot: Vec<u8>) -> Result<(), StoreError> {
         let RunRef::New(run, driver) = self.run_ref() else { return Ok(()) };
         let lease = self.agent.store.open(OpenRun { run, driver, snapshot: Bytes::from(snapshot) }).await?;
-        *self.hold() = Hold::Leased(lease);
+        let before = mem::replace(&mut *self.hold(), Hold::Leased(lease));
+        if let Hold::New(new) = before {
+            self.set_context(new.context);
+        }
         Ok(())
     }
 
@@ -228,7 +254,7 @@ impl Live {
         }
         self.note_answers(!recorded.answers.is_empty());
         if let Some(response) = batch.response {
-            self.respond(response);
+            self.respond(response).await;
         }
         Ok(RecordReply { answers: delivered(&recorded.answers).map_err(refused)? })
     }

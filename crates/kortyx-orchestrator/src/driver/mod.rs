@@ -20,7 +20,7 @@ use self::{drive::Drive, live::Registered, stop::stopped};
 pub(crate) use self::{
     live::{Drivers, Live},
     outcome::{OpenInterrupt, Stand, State, StoredOutcome, corrupt, foreign_workflow},
-    publish::{delivered, pin},
+    publish::{delivered, minted_request, pin},
     reader::{Output, Sink},
     response::Response,
 };
@@ -158,6 +158,7 @@ fn restore(live: &Arc<Live>, claimed: Claimed) -> Result<Drive, Stop> {
     if !live.agent.knows(&claimed.run.workflow) {
         return Err(Stop::Foreign(outcome::foreign(&claimed.run.workflow)));
     }
+    live.set_context(claimed.run.context);
     let answers = delivered(&claimed.answers).map_err(|error| Stop::Parked(outcome::corrupt(&error.to_string())))?;
     let entries: Vec<&[u8]> = claimed.entries.iter().map(|entry| &**entry).collect();
     let restore = Restore { run: live.run.clone(), snapshot: &claimed.snapshot, entries: &entries, answers };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kortyx_contracts::Question;
-use kortyx_protocol::{Failure, FailureCode, RawJson, RunId, SessionId};
+use kortyx_protocol::{CheckpointId, Failure, FailureCode, RawJson, RunId, SessionId};
 use kortyx_store::{InterruptRecord, RunStatus, WorkflowPin};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub(crate) struct Stand {
     pub(crate) session_id: SessionId,
     /// The workflow that it is in now.
     pub(crate) workflow: Arc<str>,
+    /// The checkpoint that keeps the turn, when known.
+    pub(crate) checkpoint: Option<CheckpointId>,
     pub(crate) state: State,
 }
 

@@ -57,7 +57,7 @@ fn mint(
 }
 
 /// A fresh id with its secret.
-fn minted_request(placement: Option<Placement>) -> Result<(RequestId, ResumeToken), getrandom::Error> {
+pub(crate) fn minted_request(placement: Option<Placement>) -> Result<(RequestId, ResumeToken), getrandom::Error> {
     let bytes: [u8; 48] = random()?;
     let (mut request, mut secret) = ([0; 16], [0; 32]);
     let (first, second) = bytes.split_at(request.len());

@@ -27,7 +27,10 @@ async fn a_turn_that_cannot_begin_is_an_error_and_no_stream() {
     assert_eq!(refused(&agent, options().workflow("no-such")).await, FailureCode::UnknownWorkflow);
     assert_eq!(code(agent.begin_chat(Vec::new(), options()).await), FailureCode::InvalidRequest);
     let chunks = agent.begin_chat(fresh(), options()).await.unwrap().collect().await;
-    assert_eq!(chunks.iter().map(StreamChunk::kind).collect::<Vec<_>>(), ["session", "interrupt", "done"]);
+    assert_eq!(
+        chunks.iter().map(StreamChunk::kind).collect::<Vec<_>>(),
+        ["session", "interrupt", "checkpoint", "done"]
+    );
     assert_eq!(refused(&agent, options()).await, FailureCode::Conflict);
     agent.shutdown(std::time::Duration::ZERO).await;
     assert_eq!(refused(&agent, options()).await, FailureCode::Conflict);

@@ -61,7 +61,7 @@ fn select(chunk: &InterruptChunk, id: &str) -> ChatMessage {
 
 async fn asked(agent: &Agent) -> InterruptChunk {
     let chunks = play(agent, ChatMessage::user("Hello"), in_session()).await;
-    assert_eq!(kinds(&chunks), ["session", "interrupt", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "interrupt", "checkpoint", "done"]);
     interrupts(&chunks)[0].clone()
 }
 
@@ -69,7 +69,7 @@ async fn asked(agent: &Agent) -> InterruptChunk {
 async fn a_fresh_turn_ends_with_every_open_question_and_where_the_run_stands() {
     let agent = World::new().agent(&pair()).await;
     let chunks = play(&agent, ChatMessage::user("Hello"), ChatOptions::new()).await;
-    assert_eq!(kinds(&chunks), ["session", "interrupt", "interrupt", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "interrupt", "interrupt", "checkpoint", "done"]);
     let StreamChunk::Session { session_id } = &chunks[0] else { panic!("{chunks:?}") };
     assert!(session_id.as_str().starts_with("session-"));
     let ids: Vec<_> = interrupts(&chunks).iter().map(|chunk| chunk.id.as_deref().unwrap()).collect();
@@ -92,7 +92,7 @@ async fn a_turn_gives_its_workflow_what_was_said_and_what_came_before() {
     let agent = World::new().agent(&workflow).await;
     let messages = vec![ChatMessage::user("one"), ChatMessage::assistant("two"), ChatMessage::user("three")];
     let chunks = agent.stream_chat(messages, in_session().context("tenant", "acme")).collect().await;
-    assert_eq!(kinds(&chunks), ["session", "message", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "message", "checkpoint", "done"]);
     let wanted = json!({"input": "three", "before": ["one", "two"], "context": {"tenant": "acme"}});
     assert_eq!((done(&chunks).status.as_str(), &done(&chunks).data), ("completed", &wanted));
 }
@@ -102,7 +102,7 @@ async fn a_valid_answer_goes_on_with_the_run() {
     let agent = World::new().agent(&review()).await;
     let question = asked(&agent).await;
     let chunks = play(&agent, select(&question, "approve"), in_session()).await;
-    assert_eq!(kinds(&chunks), ["session", "message", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "message", "checkpoint", "done"]);
     assert_eq!(done(&chunks).data, json!({"decision": "approve"}));
 }
 
@@ -151,15 +151,15 @@ async fn an_expired_or_unknown_token_makes_an_ordinary_turn() {
     world.clock.advance(Duration::from_mins(16));
     world.facts.take();
     let late = play(&agent, select(&question, "approve"), in_session()).await;
-    assert_eq!(kinds(&late), ["session", "interrupt", "done"]);
+    assert_eq!(kinds(&late), ["session", "interrupt", "checkpoint", "done"]);
     assert_ne!(interrupts(&late)[0].request_id, question.request_id, "a new run asks anew");
-    assert_eq!(world.facts.take(), ["AnswerLate", "InterruptCreated"]);
+    assert_eq!(world.facts.take(), ["AnswerLate", "InterruptCreated", "SessionCheckpointed"]);
 
     let mut forged = question.clone();
     forged.resume_token = ResumeToken::mint([1; 16], [1; 32]);
     let unknown = play(&agent, select(&forged, "approve"), in_session()).await;
-    assert_eq!(kinds(&unknown), ["session", "interrupt", "done"]);
-    assert_eq!(world.facts.take(), ["AnswerLate", "InterruptCreated"]);
+    assert_eq!(kinds(&unknown), ["session", "interrupt", "checkpoint", "done"]);
+    assert_eq!(world.facts.take(), ["AnswerLate", "InterruptCreated", "SessionCheckpointed"]);
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn the_same_answer_again_does_no_new_work() {
     let question = asked(&agent).await;
     play(&agent, select(&question, "approve"), in_session()).await;
     let chunks = play(&agent, select(&question, "approve"), in_session()).await;
-    assert_eq!(kinds(&chunks), ["session", "message", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "message", "checkpoint", "done"]);
     let StreamChunk::Message { content, .. } = &chunks[1] else { panic!("{chunks:?}") };
     assert_eq!(content, "You chose approve.", "the final message is shown again");
     assert_eq!(world.facts.take().iter().filter(|fact| *fact == "RunFinished").count(), 1);
@@ -184,7 +184,7 @@ async fn the_same_answer_again_shows_what_is_still_open() {
     meta.text = Some("one".to_owned());
     for _ in 0..2 {
         let chunks = play(&agent, ChatMessage::user("one").with_resume(&meta), in_session()).await;
-        assert_eq!(kinds(&chunks), ["session", "interrupt", "done"]);
+        assert_eq!(kinds(&chunks), ["session", "interrupt", "checkpoint", "done"]);
         assert_eq!(interrupts(&chunks)[0].request_id, questions[1].request_id);
     }
 }
@@ -222,7 +222,7 @@ async fn metadata_that_is_not_well_formed_makes_an_ordinary_turn() {
     let agent = World::new().agent(&review()).await;
     let mut message = ChatMessage::user("approve");
     message.metadata = json!({"resume": {"token": 7, "requestId": ""}}).as_object().cloned();
-    assert_eq!(kinds(&play(&agent, message, in_session()).await), ["session", "interrupt", "done"]);
+    assert_eq!(kinds(&play(&agent, message, in_session()).await), ["session", "interrupt", "checkpoint", "done"]);
 }
 
 #[tokio::test]

@@ -174,7 +174,7 @@ async fn the_beginning_is_heard_before_any_output_and_the_end_before_done() {
         log.lock().unwrap().push(chunk.kind());
     }
     let log: Vec<_> = log.lock().unwrap().clone();
-    assert_eq!(log, ["session", "accepted", "node", "message", "finalized", "done"]);
+    assert_eq!(log, ["session", "accepted", "node", "message", "checkpoint", "finalized", "done"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,9 +195,9 @@ async fn hooks_that_fail_panic_or_never_end_change_nothing() {
         let agent = builder.build().await.unwrap();
         let began = tokio::time::Instant::now();
         let chunks = play(&agent, ChatMessage::user("Hi"), "t1").await;
-        assert_eq!(kinds(&chunks), ["session", "interrupt", "done"], "{how}");
+        assert_eq!(kinds(&chunks), ["session", "interrupt", "checkpoint", "done"], "{how}");
         let chunks = play(&agent, select(asked(&chunks), "approve"), "t2").await;
-        assert_eq!(kinds(&chunks), ["session", "message", "done"], "{how}");
+        assert_eq!(kinds(&chunks), ["session", "message", "checkpoint", "done"], "{how}");
         let took = began.elapsed();
         assert!(if how == "hang" { took >= Duration::from_secs(8) } else { took < Duration::from_secs(1) }, "{took:?}");
         assert!(took < Duration::from_secs(9), "{took:?}");
@@ -214,7 +214,7 @@ async fn a_hook_that_panics_before_its_future_changes_nothing() {
     });
     let agent = builder.build().await.unwrap();
     let chunks = play(&agent, ChatMessage::user("Hi"), "t1").await;
-    assert_eq!(kinds(&chunks), ["session", "interrupt", "done"]);
+    assert_eq!(kinds(&chunks), ["session", "interrupt", "checkpoint", "done"]);
 }
 
 #[tokio::test(start_paused = true)]

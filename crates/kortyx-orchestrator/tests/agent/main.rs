@@ -9,6 +9,7 @@
 
 mod answers;
 mod begun;
+mod branching;
 mod chat;
 mod disconnect;
 mod driven;
@@ -17,6 +18,8 @@ mod faulty;
 mod hooks;
 mod recovery;
 mod responses;
+mod sessions;
 mod shutdown;
+mod talk;
 mod worker;
 mod world;

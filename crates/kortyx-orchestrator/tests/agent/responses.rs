@@ -81,7 +81,7 @@ async fn a_response_ends_before_the_work_and_later_questions_are_listed_and_answ
     let (world, gate) = (World::new(), Gate::new());
     let agent = world.agent(&order(&gate)).await;
     let chunks = turn(&agent).await;
-    assert_eq!(said(&chunks), ["session", "Welcome.", "Thanks.", "done"]);
+    assert_eq!(said(&chunks), ["session", "Welcome.", "Thanks.", "checkpoint", "done"]);
     assert_eq!(done(&chunks), ("running".to_owned(), false, json!({"order": 7})));
     assert_eq!((agent.driven_runs(), gate.passed()), (1, 0), "it works on");
     gate.open();
@@ -120,7 +120,7 @@ async fn a_client_that_does_not_read_holds_up_neither_the_response_nor_the_work(
     gate.begun().await;
     gate.open();
     assert_eq!(asked_later(&agent).await.input.id.as_deref(), Some("stock"));
-    assert_eq!(said(&stream.collect().await), ["session", "Welcome.", "Thanks.", "done"]);
+    assert_eq!(said(&stream.collect().await), ["session", "Welcome.", "Thanks.", "checkpoint", "done"]);
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn questions_open_at_the_end_of_the_response_are_part_of_it() {
     let flow = flow.edge("fork", "ask").edge("fork", "work").build().unwrap();
     let agent = world.agent(&flow).await;
     let chunks = turn(&agent).await;
-    assert_eq!(said(&chunks), ["session", "Thanks.", "interrupt", "done"]);
+    assert_eq!(said(&chunks), ["session", "Thanks.", "interrupt", "checkpoint", "done"]);
     assert_eq!(done(&chunks), ("running".to_owned(), true, json!({})));
     let StreamChunk::Interrupt(name) = &chunks[2] else { panic!("{chunks:?}") };
     assert_eq!(name.id.as_deref(), Some("name"));
@@ -153,7 +153,7 @@ async fn questions_open_at_the_end_of_the_response_are_part_of_it() {
 
     // The turn that answers it belongs to the same run, whose response is complete: it says where the run stands.
     let chunks = agent.stream_chat(reply(name, "Ann"), ChatOptions::new().session(session())).collect().await;
-    assert_eq!(said(&chunks), ["session", "interrupt", "done"]);
+    assert_eq!(said(&chunks), ["session", "interrupt", "checkpoint", "done"]);
     // The same answer once more: what the run asked after its response is none of its business.
     let chunks = agent.stream_chat(reply(name, "Ann"), ChatOptions::new().session(session())).collect().await;
     assert_eq!((said(&chunks), done(&chunks).1), (vec!["session".to_owned(), "done".to_owned()], false));
@@ -193,7 +193,7 @@ async fn a_turn_that_answers_may_complete_the_response_and_a_repeat_gets_it_agai
     let StreamChunk::Interrupt(name) = &chunks[1] else { panic!("{chunks:?}") };
     let play = || agent.stream_chat(reply(name, "Ann"), ChatOptions::new().session(session())).collect();
     let chunks = play().await;
-    assert_eq!(said(&chunks), ["session", "Hello, Ann.", "Bye.", "done"]);
+    assert_eq!(said(&chunks), ["session", "Hello, Ann.", "Bye.", "checkpoint", "done"]);
     assert_eq!(done(&chunks), ("running".to_owned(), false, json!({"name": "Ann"})));
 
     let chunks = play().await;
@@ -228,7 +228,7 @@ async fn a_message_is_an_ordinary_turn_whatever_runs_ask_after_their_response() 
         asked_later(&agent).await;
         let options = ChatOptions::new().session(session()).workflow("review");
         let chunks = agent.stream_chat(vec![ChatMessage::user("And?")], options).collect().await;
-        assert_eq!(said(&chunks), ["session", "interrupt", "done"], "{policy:?}");
+        assert_eq!(said(&chunks), ["session", "interrupt", "checkpoint", "done"], "{policy:?}");
         assert_eq!(after_response(&agent, true).await.len(), 1, "{policy:?}");
     }
 }
@@ -240,7 +240,7 @@ fn a_run_whose_process_dies_after_the_response_goes_on_elsewhere_without_a_reade
     let process = runtime();
     process.block_on(async {
         let agent = world.agent(&order(&gate)).await;
-        assert_eq!(said(&turn(&agent).await), ["session", "Welcome.", "Thanks.", "done"]);
+        assert_eq!(said(&turn(&agent).await), ["session", "Welcome.", "Thanks.", "checkpoint", "done"]);
         gate.begun().await;
     });
     drop(process);
