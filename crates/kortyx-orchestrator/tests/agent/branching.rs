@@ -102,7 +102,7 @@ async fn a_session_whose_run_is_under_way_is_not_taken_back() {
     let (world, gate) = (World::new(), Gate::new());
     let quick = |ctx: NodeContext| async move {
         let _ = ctx;
-        tokio::time::sleep(Duration::from_secs(3600)).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
         Ok(NodeOutput::new())
     };
     let idle = Workflow::builder("idle").node("n", quick).build().unwrap();
