@@ -14,7 +14,8 @@ use crate::{Agent, OrchestratorError, agent::Inner, driver::Job, host::random, p
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ExecuteOptions {
-    /// The session that the run belongs to; a new one when absent.
+    /// The session that the run belongs to; a new one when absent. The run is no turn of the session's conversation: it takes
+    /// nothing over and leaves no checkpoint, but ends when the session is taken back.
     pub session_id: Option<SessionId>,
     /// What the application attaches to the run: nodes read it, and top-level booleans, integers and texts in it can be listed
     /// by.

@@ -54,6 +54,8 @@ mod guide {
     mod children {}
     #[doc = include_str!("../../../docs/guide/concurrency.md")]
     mod concurrency {}
+    #[doc = include_str!("../../../docs/guide/conversations.md")]
+    mod conversations {}
     #[doc = include_str!("../../../docs/guide/graphs.md")]
     mod graphs {}
     #[doc = include_str!("../../../docs/guide/operations.md")]

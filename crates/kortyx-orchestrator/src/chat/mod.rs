@@ -24,7 +24,7 @@ use crate::{Agent, OnDisconnect, OrchestratorError};
 pub struct ChatOptions {
     /// The conversation; without it, that of the question that the message answers, or else a new one.
     pub session_id: Option<SessionId>,
-    /// The workflow of a fresh turn; without it, the agent's default one.
+    /// The workflow of a fresh turn; without it, the one in force in the conversation, or else the agent's default one.
     pub workflow_id: Option<String>,
     /// What the application attaches to a fresh turn's run: nodes read it, and top-level booleans, integers and texts in it can
     /// be listed by.
@@ -35,8 +35,9 @@ pub struct ChatOptions {
     pub client_turn_id: Option<String>,
     /// What becomes of a fresh turn whose client goes away; without it, what the agent says.
     pub on_disconnect: Option<OnDisconnect>,
-    /// Whose questions the message may answer. One that lies outside its context values is unknown; an empty scope restricts
-    /// nothing, since the question's token proves the right to answer.
+    /// Whose questions the message may answer, and in whose conversations it may begin. A question that lies outside its context
+    /// values is unknown, and so is a session outside of it; the values are part of a fresh turn's context. An empty scope
+    /// restricts nothing: the question's token proves the right to answer.
     pub scope: Scope,
 }
 
@@ -88,7 +89,7 @@ impl ChatOptions {
         self
     }
 
-    /// Answers only questions whose context lies in this scope; others are unknown.
+    /// Answers only questions whose context lies in this scope, and begins only in sessions of it; others are unknown.
     #[must_use]
     pub fn within(mut self, scope: Scope) -> Self {
         self.scope = scope;
@@ -109,8 +110,9 @@ impl Agent {
     /// Plays one turn of a conversation: the last message is the turn, the others are history.
     ///
     /// With resume metadata the message answers a question and its run goes on; without, or with metadata that is malformed,
-    /// unknown or too late, it starts a run of its workflow. The stream is `session`, the turn's chunks, one `interrupt` for
-    /// every question that is open then, and `done`; a failure is `error`, then `done`.
+    /// unknown or too late, it starts a run of its workflow, which takes over the conversation's data and workflow state. The
+    /// stream is `session`, the turn's chunks, one `interrupt` for every question that is open then, the `checkpoint` that keeps
+    /// the turn, and `done`; a failure is `error`, then `done`.
     ///
     /// The turn is the agent's: it is held back while nobody reads, and what a client that goes away leaves behind is up to
     /// [`on_disconnect`](crate::AgentBuilder::on_disconnect). Must be called for an agent whose runtime is running.
@@ -122,8 +124,8 @@ impl Agent {
     /// What a message that answers a question leads to is always in the stream.
     ///
     /// # Errors
-    /// Nothing ran: `UNKNOWN_WORKFLOW`, `CONFLICT` beside an open question of an agent that refuses that, `INVALID_REQUEST`,
-    /// `PERSISTENCE_ERROR`, or the agent is shutting down.
+    /// Nothing ran: `UNKNOWN_WORKFLOW`, `NOT_FOUND` for a session outside of the scope, `CONFLICT` beside an open question of an
+    /// agent that refuses that, `INVALID_REQUEST`, `PERSISTENCE_ERROR`, or the agent is shutting down.
     pub async fn begin_chat(
         &self,
         messages: Vec<ChatMessage>,
