@@ -99,9 +99,7 @@ impl Drive {
         let live = self.live.clone();
         self.bind(&suspension.workflow);
         let (publish, asked) = live.minted(&suspension.publish, suspension.response_completed)?;
-        // What a run does after its response is no turn of the conversation, which has gone on without it.
-        let turn = suspension.turn.filter(|_| !suspension.response_completed);
-        let checkpoint = turn.map(|turn| live.checkpoint(&self.pin, turn)).transpose()?;
+        let checkpoint = suspension.turn.map(|turn| live.checkpoint(&self.pin, turn)).transpose()?;
         let left = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
         let request = Suspend {
             run: live.run_ref(),
@@ -161,9 +159,8 @@ impl Drive {
             Outcome::Failed(failure) => State::Failed(failure),
             Outcome::Cancelled => State::Cancelled(None),
         };
-        // Nothing came of a turn that failed or was cancelled, and after its response a run is no part of the conversation.
-        let is_turn = matches!(state, State::Completed(_)) && !self.live.is_response_completed();
-        let turn = ending.turn.filter(|_| is_turn);
+        // Nothing came of a turn that failed or was cancelled: the session stays where it was.
+        let turn = ending.turn.filter(|_| matches!(state, State::Completed(_)));
         let checkpoint = turn.map(|turn| self.live.checkpoint(&self.pin, turn)).transpose()?;
         let left = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
         match self.live.store_end(&self.pin, &state, ending.answers_seen, checkpoint).await? {

@@ -322,6 +322,8 @@ async fn a_completed_response_leaves_the_turns_checkpoint_and_what_the_run_does_
     assert_eq!((view.state.to_value().unwrap(), view.summary.nodes), (json!({"order": 7}), vec!["take".to_owned()]));
     gate.open();
     crate::world::settle(&agent).await;
+    let run = agent.get_run(&turn.done().run_id, &scope()).await.unwrap().unwrap();
+    assert_eq!(run.data.unwrap().get(), r#"{"later":true}"#);
     assert_eq!(listed(&agent).await.len(), 2);
     let next = say(&agent, "two", in_session().workflow("counting")).await;
     assert_eq!(next.done().data, json!({"order": 7, "said": ["two"], "all": 1, "own": 1}));
