@@ -5,10 +5,10 @@ use std::{fmt, time::Duration};
 use async_trait::async_trait;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CacheableStore, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest,
-    Claimed, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
-    InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, PayloadCache, Placement, Pruned, Record, Recorded, Renewed,
-    Retention, Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CacheableStore, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage,
+    ClaimRequest, Claimed, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage,
+    InterruptQuery, InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, PayloadCache, Placement, Pruned, Record,
+    Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
 use crate::{CacheConfig, CacheCounts, guard::Guard};
@@ -95,6 +95,10 @@ impl<S: CacheableStore, C: PayloadCache> Store for CachedStore<S, C> {
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         self.inner.run(run_id).await
+    }
+
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {
+        self.inner.chunks(run_id, after, limit).await
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

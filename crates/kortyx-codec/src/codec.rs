@@ -15,6 +15,8 @@ pub enum Part {
     Question,
     /// An answer, or the default of a question.
     Answer,
+    /// A chunk of what a run said.
+    Chunk,
     /// The outcome of a run that has ended.
     Outcome,
     /// The state of a session after a turn.
@@ -29,6 +31,7 @@ impl Part {
             Self::Entry => "entry",
             Self::Question => "question",
             Self::Answer => "answer",
+            Self::Chunk => "chunk",
             Self::Outcome => "outcome",
             Self::Checkpoint => "checkpoint",
         }

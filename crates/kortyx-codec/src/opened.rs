@@ -1,8 +1,10 @@
 //! Records with their payloads decoded.
 
 use bytes::Bytes;
-use kortyx_protocol::RequestId;
-use kortyx_store::{AnswerRecord, CheckpointRecord, Claimed, InterruptRecord, RunRecord, StoreError, StoreErrorKind};
+use kortyx_protocol::{RequestId, RunId};
+use kortyx_store::{
+    AnswerRecord, CheckpointRecord, ChunkPage, Claimed, InterruptRecord, RunRecord, StoreError, StoreErrorKind,
+};
 
 use crate::{Part, PayloadCodec};
 
@@ -26,6 +28,13 @@ impl Opener<'_> {
         record.default = record.default.map(answer).transpose()?;
         record.question = self.bytes(Part::Question, record.question, owner.as_str())?;
         Ok(record)
+    }
+
+    pub(crate) fn chunks(&self, mut page: ChunkPage, run_id: &RunId) -> Result<ChunkPage, StoreError> {
+        for record in &mut page.chunks {
+            record.chunk = self.bytes(Part::Chunk, std::mem::take(&mut record.chunk), run_id.as_str())?;
+        }
+        Ok(page)
     }
 
     pub(crate) fn interrupts(&self, records: Vec<InterruptRecord>) -> Result<Vec<InterruptRecord>, StoreError> {

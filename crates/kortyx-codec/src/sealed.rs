@@ -20,13 +20,19 @@ impl Sealer<'_> {
 
     pub(crate) fn record(&self, request: Record) -> Result<Record, StoreError> {
         let entries = request.entries.into_iter().map(|entry| self.bytes(Part::Entry, entry));
-        Ok(Record { entries: entries.collect::<Result<_, _>>()?, publish: self.publish(request.publish)?, ..request })
+        Ok(Record {
+            entries: entries.collect::<Result<_, _>>()?,
+            publish: self.publish(request.publish)?,
+            chunks: self.chunks(request.chunks)?,
+            ..request
+        })
     }
 
     pub(crate) fn suspend(&self, request: Suspend) -> Result<Suspend, StoreError> {
         Ok(Suspend {
             snapshot: self.bytes(Part::Snapshot, request.snapshot)?,
             publish: self.publish(request.publish)?,
+            chunks: self.chunks(request.chunks)?,
             checkpoint: request.checkpoint.map(|checkpoint| self.checkpoint(checkpoint)).transpose()?,
             ..request
         })
@@ -42,6 +48,7 @@ impl Sealer<'_> {
     pub(crate) fn finish(&self, request: Finish) -> Result<Finish, StoreError> {
         Ok(Finish {
             outcome: self.bytes(Part::Outcome, request.outcome)?,
+            chunks: self.chunks(request.chunks)?,
             checkpoint: request.checkpoint.map(|checkpoint| self.checkpoint(checkpoint)).transpose()?,
             ..request
         })
@@ -49,6 +56,10 @@ impl Sealer<'_> {
 
     pub(crate) fn checkpoint(&self, checkpoint: NewCheckpoint) -> Result<NewCheckpoint, StoreError> {
         Ok(NewCheckpoint { state: self.bytes(Part::Checkpoint, checkpoint.state)?, ..checkpoint })
+    }
+
+    fn chunks(&self, chunks: Vec<Bytes>) -> Result<Vec<Bytes>, StoreError> {
+        chunks.into_iter().map(|chunk| self.bytes(Part::Chunk, chunk)).collect()
     }
 
     fn publish(&self, questions: Vec<NewInterrupt>) -> Result<Vec<NewInterrupt>, StoreError> {

@@ -6,17 +6,17 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, Failure, FailureCode, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, Drive,
-    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
-    Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Refusal, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    Drive, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
+    InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Refusal, Renewed,
+    Retention, Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
 use crate::{PayloadCodec, opened::Opener, sealed::Sealer};
 
 /// A store whose payloads pass through a codec.
 ///
-/// What the codec sees: snapshots, journal entries, questions, answers with their defaults, outcomes, checkpoint states. What
+/// What the codec sees: snapshots, journal entries, chunks, questions, answers with their defaults, outcomes, checkpoint states. What
 /// it does not: ids, tokens, the names of workflows, nodes and checkpoints, context values, actors, reasons, times.
 ///
 /// A run whose payload does not read when a lease on it is granted is parked with the reason, and its answers are kept: it goes on
@@ -205,6 +205,11 @@ impl<S: Store + ?Sized> Store for CodecStore<S> {
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         self.inner.run(run_id).await?.map(|run| self.opener("run").run(run)).transpose()
+    }
+
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {
+        let page = self.inner.chunks(run_id, after, limit).await?;
+        page.map(|page| self.opener("chunks").chunks(page, run_id)).transpose()
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

@@ -63,6 +63,7 @@ async fn paused(store: &dyn Store) -> Vec<InterruptRecord> {
         snapshot: SECRET.into(),
         publish: vec![question("a"), question("b")],
         withdraw: Vec::new(),
+        chunks: Vec::new(),
         answers_seen: 0,
         checkpoint: None,
     };

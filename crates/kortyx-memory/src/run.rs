@@ -28,6 +28,8 @@ pub(crate) struct Run {
     pub(crate) payload: Payload,
     /// Entries recorded since the snapshot.
     pub(crate) entries: Vec<Bytes>,
+    /// What it said.
+    pub(crate) chunks: Vec<Bytes>,
     /// Answered questions whose answers no snapshot holds yet, in the order of their answers.
     pub(crate) inbox: Vec<Slot>,
     /// Pending questions, oldest first.

@@ -153,7 +153,8 @@ impl World {
         let withdraw = vec![AskKey(format!("q-{}", self.below(self.names + 1)))];
         let held = if let RunRef::Held(lease) = &run { Some(lease.clone()) } else { None };
         let snapshot = Bytes::new();
-        let request = Suspend { run, workflow, snapshot, publish, withdraw, answers_seen, checkpoint };
+        let request =
+            Suspend { run, workflow, snapshot, publish, withdraw, chunks: Vec::new(), answers_seen, checkpoint };
         if let (Ok(Suspended::Answered(answers)), Some(lease)) =
             (self.runtime.block_on(self.store.suspend(request)), held)
         {
@@ -181,7 +182,8 @@ impl World {
         let (run, answers_seen) = self.run_ref();
         let (workflow, checkpoint) = (self.pin(), self.new_checkpoint());
         let (status, outcome) = (TerminalStatus::Completed, Bytes::new());
-        let request = Finish { run, workflow, status, outcome, reason: None, answers_seen, checkpoint };
+        let request =
+            Finish { run, workflow, status, outcome, reason: None, chunks: Vec::new(), answers_seen, checkpoint };
         // An old lease may be refused.
         let _ = self.runtime.block_on(self.store.finish(request));
     }
@@ -198,7 +200,8 @@ impl World {
     fn record(&mut self) {
         let Some((lease, answers_seen)) = self.leases.pop() else { return };
         let (entries, publish) = (vec![Bytes::new()], self.questions());
-        let request = Record { lease: lease.clone(), entries, publish, withdraw: Vec::new(), answers_seen };
+        let request =
+            Record { lease: lease.clone(), entries, publish, withdraw: Vec::new(), chunks: Vec::new(), answers_seen };
         if self.runtime.block_on(self.store.record(request)).is_ok() {
             let renewed = self.runtime.block_on(self.store.renew(&lease, TTL * 2, answers_seen)).unwrap();
             self.leases.push((renewed.lease, answers_seen));
@@ -409,6 +412,7 @@ fn the_limit_holds_for_every_payload() {
             entries: vec![fits.clone()],
             publish: vec![ask("q", TTL)],
             withdraw: Vec::new(),
+            chunks: Vec::new(),
             answers_seen: 0,
         };
         let question = NewInterrupt { question: over.clone(), ..ask("q", TTL) };
@@ -430,6 +434,7 @@ fn the_limit_holds_for_every_payload() {
             status: TerminalStatus::Completed,
             outcome: fits,
             reason: None,
+            chunks: Vec::new(),
             answers_seen: 0,
             checkpoint: None,
         };
@@ -450,7 +455,14 @@ fn drivers_and_workers_are_told_what_concerns_them() {
     world.open();
     let (lease, _) = world.leases[0].clone();
     let publish = vec![ask("q1", TTL), ask("q2", TTL)];
-    let request = Record { lease: lease.clone(), entries: Vec::new(), publish, withdraw: Vec::new(), answers_seen: 0 };
+    let request = Record {
+        lease: lease.clone(),
+        entries: Vec::new(),
+        publish,
+        withdraw: Vec::new(),
+        chunks: Vec::new(),
+        answers_seen: 0,
+    };
     world.runtime.block_on(async {
         let published = world.store.record(request).await.unwrap().published;
         let give = |question: &kortyx_store::InterruptRecord| {

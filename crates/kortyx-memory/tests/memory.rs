@@ -59,6 +59,7 @@ async fn pause(store: &MemoryStore, number: u64, context: BTreeMap<String, Scala
         snapshot: Bytes::from(vec![b's'; SNAPSHOT]),
         publish: vec![asked],
         withdraw: Vec::new(),
+        chunks: Vec::new(),
         answers_seen: 0,
         checkpoint: None,
     };
@@ -85,6 +86,7 @@ async fn complete(store: &MemoryStore, number: u64) {
         status: TerminalStatus::Completed,
         outcome: Bytes::from(vec![b'o'; 100]),
         reason: None,
+        chunks: Vec::new(),
         answers_seen: 1,
         checkpoint: None,
     };

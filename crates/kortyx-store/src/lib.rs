@@ -9,6 +9,7 @@ pub mod conformance;
 mod error;
 mod extension;
 mod interrupt;
+mod output;
 mod placement;
 mod port;
 mod run;
@@ -25,6 +26,7 @@ pub use interrupt::{
     AnswerRecord, AskKey, InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, NewInterrupt, Receipt,
     Reissue, Scalar, Scope,
 };
+pub use output::{ChunkPage, ChunkRecord};
 pub use placement::Placement;
 pub use port::Store;
 pub use run::{Claimed, Driver, Lease, NewRun, RunRecord, RunRef, RunStatus, TerminalStatus, WorkflowPin};

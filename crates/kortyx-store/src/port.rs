@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 
 use crate::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
-    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
-    RunRecord, Signals, StoreError, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    RollbackOutcome, RunRecord, Signals, StoreError, Suspend, Suspended,
 };
 
 /// A place where runs, questions and checkpoints live.
@@ -36,7 +36,7 @@ pub trait Store: Send + Sync + 'static {
     /// [`AlreadyExists`](crate::StoreErrorKind::AlreadyExists).
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError>;
 
-    /// Atomically appends journal entries, publishes and withdraws questions, and reads answers that the driver has
+    /// Atomically appends journal entries and chunks, publishes and withdraws questions, and reads answers that the driver has
     /// not seen. The lease stays as it is, and the answers stay undelivered until a snapshot holds them.
     ///
     /// Withdrawing comes first; keys that are not open are ignored. A key whose question is open takes no second one:
@@ -46,7 +46,8 @@ pub trait Store: Send + Sync + 'static {
     /// Atomically stores the snapshot, publishes and withdraws questions, appends the checkpoint and gives up the
     /// lease; or, when answers above `answers_seen` exist, does nothing and returns them.
     ///
-    /// A run that was asked to stop ends as cancelled instead, its answers seen or not. One left without an open question
+    /// A run that was asked to stop ends as cancelled instead, its answers seen or not; its chunks are appended all the same. One
+    /// left without an open question
     /// (all expired meanwhile) ends as expired; a question past its time that has a default counts as open, until
     /// [`expire_due`](Self::expire_due) applies it. Publishing and withdrawing go as in [`record`](Self::record); a new
     /// run that publishes nothing is refused with [`InvalidRequest`](crate::StoreErrorKind::InvalidRequest).
@@ -104,6 +105,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Reads a run.
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Reads a run's chunks above a number, in order, at most `limit` of them (none for 0), with the run's status at that moment.
+    /// `None`: no such run. Chunks live as long as their run.
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError>;
 
     /// Reads a question, whatever its status. One that is pending but past its deadline reads as `Expired`, and whatever
     /// closes it later, it stays so.

@@ -28,6 +28,8 @@ pub struct Record {
     pub lease: Lease,
     /// Entries to append, in order.
     pub entries: Vec<Bytes>,
+    /// Chunks to append to the run's output, in order.
+    pub chunks: Vec<Bytes>,
     /// Questions to publish.
     pub publish: Vec<NewInterrupt>,
     /// Published questions that their node no longer waits for.
@@ -60,6 +62,8 @@ pub struct Suspend {
     pub publish: Vec<NewInterrupt>,
     /// Published questions that their node no longer waits for.
     pub withdraw: Vec<AskKey>,
+    /// Chunks to append to the run's output, in order.
+    pub chunks: Vec<Bytes>,
     /// The highest [`AnswerRecord::seq`] that the snapshot holds.
     pub answers_seen: u64,
     /// The session checkpoint that the turn ends with.
@@ -92,6 +96,8 @@ pub struct Finish {
     pub outcome: Bytes,
     /// Why, for people (cancellations).
     pub reason: Option<String>,
+    /// Chunks to append to the run's output, in order.
+    pub chunks: Vec<Bytes>,
     /// The highest [`AnswerRecord::seq`] that the driver has received.
     pub answers_seen: u64,
     /// The session checkpoint that the turn ends with.

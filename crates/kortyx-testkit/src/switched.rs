@@ -11,9 +11,9 @@ use std::{
 use async_trait::async_trait;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
-    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, NewRun, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewCheckpoint, NewRun, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
     RollbackOutcome, RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 
@@ -233,6 +233,10 @@ impl Store for Switched {
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         self.watched("run", self.store.run(run_id)).await
+    }
+
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {
+        self.watched("chunks", self.store.chunks(run_id, after, limit)).await
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

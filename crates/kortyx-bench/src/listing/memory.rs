@@ -49,6 +49,7 @@ pub(super) fn request(number: u64) -> Result<Suspend, Error> {
         snapshot: Bytes::from_static(b"{}"),
         publish: vec![asked],
         withdraw: Vec::new(),
+        chunks: Vec::new(),
         answers_seen: 0,
         checkpoint: None,
     })

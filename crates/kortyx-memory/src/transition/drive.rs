@@ -16,11 +16,12 @@ impl Transition<'_> {
     }
 
     pub(crate) fn record(&mut self, request: Record) -> Result<Recorded, StoreError> {
-        let Record { lease, entries, publish, withdraw, answers_seen } = request;
+        let Record { lease, entries, chunks, publish, withdraw, answers_seen } = request;
         let slot = self.leased(&lease)?;
         for entry in &entries {
             self.check_size("an entry", entry)?;
         }
+        self.check_chunks(&chunks)?;
         self.check_publish(Some(slot), &publish, &withdraw)?;
         self.withdraw(slot, &withdraw)?;
         let mut published = Vec::with_capacity(publish.len());
@@ -30,6 +31,7 @@ impl Transition<'_> {
         let now = self.now;
         self.change(slot, |run| {
             run.entries.extend(entries);
+            run.chunks.extend(chunks);
             run.updated_at = now;
         })?;
         let mut context = None;

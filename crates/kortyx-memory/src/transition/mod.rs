@@ -7,6 +7,7 @@ mod claim;
 mod drive;
 mod expire;
 mod list;
+mod output;
 mod prune;
 mod questions;
 mod rollback;

@@ -86,6 +86,7 @@ impl Transition<'_> {
             reason: None,
             payload: Payload::Snapshot(snapshot),
             entries: Vec::new(),
+            chunks: Vec::new(),
             inbox: Vec::new(),
             open: Vec::new(),
             closed: None,

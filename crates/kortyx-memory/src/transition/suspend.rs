@@ -11,9 +11,10 @@ use crate::{run::Payload, slab::Slot, state::Transition};
 
 impl Transition<'_> {
     pub(crate) fn suspend(&mut self, request: Suspend) -> Result<Suspended, StoreError> {
-        let Suspend { run, workflow, snapshot, publish, withdraw, answers_seen, checkpoint } = request;
+        let Suspend { run, workflow, snapshot, publish, withdraw, chunks, answers_seen, checkpoint } = request;
         self.check_size("a snapshot", &snapshot)?;
         self.check_checkpoint(checkpoint.as_ref())?;
+        self.check_chunks(&chunks)?;
         let slot = match run {
             RunRef::New(new, _) => {
                 self.check_new_run(&new.run_id)?;
@@ -27,6 +28,7 @@ impl Transition<'_> {
                 let slot = self.leased(&lease)?;
                 self.check_publish(Some(slot), &publish, &withdraw)?;
                 if self.run_at(slot)?.cancel_requested {
+                    self.say(slot, chunks)?;
                     self.end(slot, End::cancelled(None))?;
                     return Ok(Suspended::Cancelled);
                 }
@@ -39,6 +41,7 @@ impl Transition<'_> {
                 slot
             }
         };
+        self.say(slot, chunks)?;
         for new in publish {
             self.publish(slot, new)?;
         }
@@ -84,9 +87,10 @@ impl Transition<'_> {
     }
 
     pub(crate) fn finish(&mut self, request: Finish) -> Result<Finished, StoreError> {
-        let Finish { run, workflow, status, outcome, reason, answers_seen, checkpoint } = request;
+        let Finish { run, workflow, status, outcome, reason, chunks, answers_seen, checkpoint } = request;
         self.check_size("an outcome", &outcome)?;
         self.check_checkpoint(checkpoint.as_ref())?;
+        self.check_chunks(&chunks)?;
         let slot = match run {
             RunRef::New(new, _) => {
                 self.check_new_run(&new.run_id)?;
@@ -102,6 +106,7 @@ impl Transition<'_> {
                 slot
             }
         };
+        self.say(slot, chunks)?;
         let questions = match status {
             TerminalStatus::Cancelled => InterruptStatus::Cancelled,
             TerminalStatus::Completed | TerminalStatus::Failed => InterruptStatus::Superseded,

@@ -107,6 +107,7 @@ impl Drive {
             snapshot: Bytes::from(suspension.snapshot),
             publish,
             withdraw: suspension.withdraw.into_iter().map(AskKey).collect(),
+            chunks: Vec::new(),
             answers_seen: suspension.answers_seen,
             checkpoint,
         };
@@ -217,6 +218,7 @@ impl Live {
             status,
             outcome: outcome.into(),
             reason: self.reason(),
+            chunks: Vec::new(),
             answers_seen,
             checkpoint,
         };

@@ -237,6 +237,7 @@ impl Live {
             entries: batch.entries.into_iter().map(Bytes::from).collect(),
             publish,
             withdraw: batch.withdraw.into_iter().map(AskKey).collect(),
+            chunks: Vec::new(),
             answers_seen: batch.answers_seen,
         });
         let recorded = recorded.await.map_err(refused)?;

@@ -131,6 +131,7 @@ pub(crate) fn finish(lease: &Lease, answers_seen: u64) -> Finish {
         status: TerminalStatus::Completed,
         outcome: Bytes::from_static(b"done"),
         reason: None,
+        chunks: Vec::new(),
         answers_seen,
         checkpoint: Some(checkpoint()),
     }

@@ -77,6 +77,7 @@ async fn a_driver_that_lost_replies_drove_once() {
         entries: vec![Bytes::from_static(b"e1")],
         publish: vec![ask("a")],
         withdraw: Vec::new(),
+        chunks: Vec::new(),
         answers_seen: 0,
     };
     let recorded = w.losing(w.store.record(record)).await.unwrap();

@@ -54,6 +54,7 @@ mod recording;
 mod report;
 pub mod requests;
 mod rolling_back;
+mod speaking;
 mod suspending;
 mod world;
 

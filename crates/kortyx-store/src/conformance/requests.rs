@@ -71,7 +71,14 @@ pub fn opening(run: NewRun) -> OpenRun {
 
 /// Records nothing yet.
 pub fn recording(lease: &Lease) -> Record {
-    Record { lease: lease.clone(), entries: Vec::new(), publish: Vec::new(), withdraw: Vec::new(), answers_seen: 0 }
+    Record {
+        lease: lease.clone(),
+        entries: Vec::new(),
+        publish: Vec::new(),
+        withdraw: Vec::new(),
+        chunks: Vec::new(),
+        answers_seen: 0,
+    }
 }
 
 /// Has a run wait, with these new questions.
@@ -82,6 +89,7 @@ pub fn suspending(run: RunRef, publish: Vec<NewInterrupt>) -> Suspend {
         snapshot: Bytes::from_static(b"suspended"),
         publish,
         withdraw: Vec::new(),
+        chunks: Vec::new(),
         answers_seen: 0,
         checkpoint: None,
     }
@@ -109,6 +117,7 @@ pub fn finishing(claimed: Claimed) -> Finish {
         status: TerminalStatus::Completed,
         outcome: Bytes::from_static(b"done"),
         reason: None,
+        chunks: Vec::new(),
         answers_seen: claimed.run.answers,
         checkpoint: None,
     }

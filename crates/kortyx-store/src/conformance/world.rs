@@ -277,7 +277,16 @@ pub(super) fn text(answer: &str) -> Bytes {
 }
 
 pub(super) fn finish(run: RunRef, status: TerminalStatus) -> Finish {
-    Finish { run, workflow: pin(), status, outcome: bytes("outcome"), reason: None, answers_seen: 0, checkpoint: None }
+    Finish {
+        run,
+        workflow: pin(),
+        status,
+        outcome: bytes("outcome"),
+        reason: None,
+        chunks: Vec::new(),
+        answers_seen: 0,
+        checkpoint: None,
+    }
 }
 
 /// An answer with the question's token.
