@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use kortyx::{
     protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp},
     store::{
-        AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed,
+        AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
         ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
         InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention,
         Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
@@ -187,6 +187,7 @@ store! {
     ExpireDue: expire_due(request: ExpireRequest) -> ExpiredBatch;
     Cancel: cancel(request: CancelRequest) -> Vec<CancelOutcome>;
     Run: run(run_id: &RunId) -> Option<RunRecord>;
+    Chunks: chunks(run_id: &RunId, after: u64, limit: u32) -> Option<ChunkPage>;
     Interrupt: interrupt(request_id: &RequestId) -> Option<InterruptRecord>;
     ListInterrupts: list_interrupts(query: InterruptQuery) -> InterruptPage;
     AppendCheckpoint: append_checkpoint(session_id: &SessionId, checkpoint: NewCheckpoint) -> CheckpointRecord;

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
     NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
     RunRecord, Signals, Store, StoreError, Suspend, Suspended,
@@ -161,6 +161,11 @@ impl Store for Watched {
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         count(&self.reads);
         self.inner.run(run_id).await
+    }
+
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {
+        count(&self.reads);
+        self.inner.chunks(run_id, after, limit).await
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

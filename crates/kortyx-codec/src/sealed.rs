@@ -15,7 +15,8 @@ pub(crate) struct Sealer<'a> {
 
 impl Sealer<'_> {
     pub(crate) fn open(&self, request: OpenRun) -> Result<OpenRun, StoreError> {
-        Ok(OpenRun { snapshot: self.bytes(Part::Snapshot, request.snapshot)?, ..request })
+        let snapshot = self.bytes(Part::Snapshot, request.snapshot)?;
+        Ok(OpenRun { snapshot, chunks: self.chunks(request.chunks)?, ..request })
     }
 
     pub(crate) fn record(&self, request: Record) -> Result<Record, StoreError> {

@@ -142,7 +142,7 @@ impl World {
     }
 
     fn open(&mut self) {
-        let request = OpenRun { run: self.new_run(), driver: driver(), snapshot: Bytes::new() };
+        let request = OpenRun { run: self.new_run(), driver: driver(), snapshot: Bytes::new(), chunks: Vec::new() };
         let lease = self.runtime.block_on(self.store.open(request)).unwrap();
         self.leases.push((lease, 0));
     }
@@ -404,7 +404,7 @@ fn the_limit_holds_for_every_payload() {
         context: BTreeMap::new(),
     };
     world.runtime.block_on(async {
-        let open = |snapshot: &Bytes| OpenRun { run: run("a"), driver: driver(), snapshot: snapshot.clone() };
+        let open = |snapshot: &Bytes| OpenRun { run: run("a"), driver: driver(), snapshot: snapshot.clone(), chunks: Vec::new() };
         assert_eq!(store.open(open(&over)).await.unwrap_err().kind(), StoreErrorKind::TooLarge);
         let lease = store.open(open(&fits)).await.unwrap();
         let record = Record {

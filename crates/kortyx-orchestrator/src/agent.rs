@@ -38,6 +38,7 @@ pub(crate) struct Inner {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) driver_id: String,
     pub(crate) drivers: Drivers,
+    pub(crate) followers: Followers,
     /// Every run under way, and every chat turn.
     pub(crate) tasks: TaskTracker,
     pub(crate) runtime: Handle,

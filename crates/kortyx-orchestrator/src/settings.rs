@@ -47,6 +47,10 @@ pub(crate) struct Settings {
     pub(crate) attention: Duration,
     /// How many chunks wait for a slow reader.
     pub(crate) chat_buffer: usize,
+    /// Whether storage keeps what runs say.
+    pub(crate) keep_output: bool,
+    /// How long what a run says may wait until storage holds it.
+    pub(crate) output_delay: Duration,
     pub(crate) waiting: WaitingPolicy,
     pub(crate) on_disconnect: OnDisconnect,
     /// Whether it drives runs, or leaves them to others.
@@ -64,6 +68,8 @@ impl Default for Settings {
             cool_down: Duration::from_secs(1),
             attention: Duration::from_secs(1),
             chat_buffer: 64,
+            keep_output: true,
+            output_delay: Duration::from_millis(100),
             waiting: WaitingPolicy::default(),
             on_disconnect: OnDisconnect::default(),
             drives: true,

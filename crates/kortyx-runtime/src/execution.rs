@@ -386,6 +386,12 @@ impl ExecutionHandle {
         self.0.cancel.cancel();
     }
 
+    /// Has the recorder called soon, with whatever there is to store, be it nothing: for one that stores more than batches. A
+    /// run that storage does not know is opened.
+    pub fn flush(&self) {
+        self.0.flush();
+    }
+
     /// The highest answer number received.
     pub fn answers_seen(&self) -> u64 {
         self.0.lock().state.answers_seen

@@ -30,7 +30,7 @@ pub trait Recorder: Send + Sync + 'static {
 /// What happened since the last durable point.
 #[derive(Debug)]
 pub struct Batch {
-    /// One opaque entry; `None` when there is nothing but questions.
+    /// One opaque entry; `None` when there is nothing but questions, or nothing at all.
     pub entries: Option<Vec<u8>>,
     /// Questions to publish now, while other branches work.
     pub publish: Vec<OpenQuestion>,

@@ -62,6 +62,8 @@ pub(crate) struct Core {
     durable: bool,
     /// The run is durable, or its first snapshot is on its way.
     is_opened: bool,
+    /// A write is wanted, whatever there is to write.
+    flush: bool,
     passes_begun: u64,
 }
 
@@ -95,6 +97,7 @@ impl Shared {
             halt: None,
             durable: is_restored,
             is_opened: is_restored,
+            flush: false,
             passes_begun: 0,
         };
         let cancel = CancellationToken::new();
@@ -121,6 +124,15 @@ impl Shared {
     pub(crate) async fn opened(&self) {
         if !self.lock().is_durable() {
             self.stored().await;
+        }
+    }
+
+    /// Has the execution write soon, whether there is an event or not.
+    pub(crate) fn flush(&self) {
+        let mut core = self.lock();
+        core.flush = true;
+        if let Some(root) = core.frame_wakers.get(&ROOT) {
+            root.wake_by_ref();
         }
     }
 
@@ -208,7 +220,7 @@ impl Core {
 
     /// Whether somebody waits for storage to hold what it does not hold yet.
     pub(crate) fn is_write_wanted(&self) -> bool {
-        !self.waiting.is_empty() && (!self.durable || self.stored < self.wanted)
+        self.flush || (!self.waiting.is_empty() && (!self.durable || self.stored < self.wanted))
     }
 
     /// Asks for a write of everything so far; says how many events that is.
@@ -280,7 +292,7 @@ impl Core {
     /// Everything so far goes into the first snapshot. Storage knows no question yet, so nothing waits in it: whoever goes
     /// on from it asks again.
     fn begin_opening(&mut self) -> Result<(Vec<u8>, u64), RecordError> {
-        self.is_opened = true;
+        (self.is_opened, self.flush) = (true, false);
         let waiting: Vec<u32> = self.state.set_phases(Phase::Waiting, Phase::Ready);
         let snapshot = encode(&self.state);
         for id in waiting {
@@ -299,7 +311,8 @@ impl Core {
         }
         let withdraw = mem::take(&mut self.withdrawn);
         let events = mem::take(&mut self.events);
-        if events.is_empty() && withdraw.is_empty() {
+        let is_flush = mem::take(&mut self.flush);
+        if events.is_empty() && withdraw.is_empty() && !is_flush {
             return Ok(None);
         }
         let entries = if events.is_empty() { None } else { Some(encode(&EventBatch { v: SNAPSHOT_VERSION, events })?) };

@@ -86,6 +86,12 @@ pub(crate) fn checkpoint_id(row: &SqliteRow) -> Reading<CheckpointId> {
     id(row, "checkpoint_id", |text| CheckpointId::new(text))
 }
 
+/// Where a run stands.
+pub(crate) fn status(row: &SqliteRow) -> Reading<RunStatus> {
+    let status: &str = get(row, "status")?;
+    RunStatus::parse(status).ok_or_else(|| Malformed(format!("a run's status is {status:?}")))
+}
+
 /// A row of `runs`.
 pub(crate) fn run(row: &SqliteRow) -> Reading<RunRecord> {
     let workflow = WorkflowPin {
@@ -95,8 +101,7 @@ pub(crate) fn run(row: &SqliteRow) -> Reading<RunRecord> {
     };
     let new = NewRun { run_id: run_id(row)?, session_id: session_id(row)?, workflow, context: context(row)? };
     let mut record = RunRecord::new(new, time(row, "created_at")?);
-    let status: &str = get(row, "status")?;
-    record.status = RunStatus::parse(status).ok_or_else(|| Malformed(format!("a run's status is {status:?}")))?;
+    record.status = status(row)?;
     record.updated_at = time(row, "updated_at")?;
     record.fence = count(row, "fence")?;
     record.lease_until = Some(time(row, "lease_until")?).filter(|until| *until > Timestamp::MIN);

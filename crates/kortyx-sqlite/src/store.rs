@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
-    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
     RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 use sqlx::sqlite::SqliteRow;
@@ -140,6 +140,10 @@ fn published(publish: &[NewInterrupt]) -> impl Iterator<Item = (&'static str, &B
     })
 }
 
+fn chunks(chunks: &[Bytes]) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    chunks.iter().map(|chunk| ("a chunk", chunk))
+}
+
 fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static str, &Bytes)> {
     checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
 }
@@ -162,19 +166,19 @@ impl Store for SqliteStore {
     }
 
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError> {
-        self.check(OpenRun::NAME, [("a snapshot", &request.snapshot)])?;
+        self.check(OpenRun::NAME, chunks(&request.chunks).chain([("a snapshot", &request.snapshot)]))?;
         self.write(request).await
     }
 
     async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
         let entries = request.entries.iter().map(|entry| ("an entry", entry));
-        self.check(Record::NAME, entries.chain(published(&request.publish)))?;
+        self.check(Record::NAME, entries.chain(published(&request.publish)).chain(chunks(&request.chunks)))?;
         self.write(request).await
     }
 
     async fn suspend(&self, request: Suspend) -> Result<Suspended, StoreError> {
         let payloads = published(&request.publish).chain(state(request.checkpoint.as_ref()));
-        self.check(Suspend::NAME, payloads.chain([("a snapshot", &request.snapshot)]))?;
+        self.check(Suspend::NAME, payloads.chain([("a snapshot", &request.snapshot)]).chain(chunks(&request.chunks)))?;
         self.write(request).await
     }
 
@@ -185,7 +189,7 @@ impl Store for SqliteStore {
 
     async fn finish(&self, request: Finish) -> Result<Finished, StoreError> {
         let payloads = state(request.checkpoint.as_ref()).chain([("an outcome", &request.outcome)]);
-        self.check(Finish::NAME, payloads)?;
+        self.check(Finish::NAME, payloads.chain(chunks(&request.chunks)))?;
         self.write(request).await
     }
 
@@ -215,6 +219,15 @@ impl Store for SqliteStore {
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         self.read("run", read::RUN, run_id.as_str(), read::run).await
+    }
+
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {
+        const OPERATION: &str = "chunks";
+        let from = i64::try_from(after).unwrap_or(i64::MAX);
+        let values = values![run_id.as_str(), from, i64::from(limit)];
+        let rows = self.readers.read(async |connection| client::fetch(connection, read::CHUNKS, values).await).await;
+        let rows = rows.map_err(|failure| failure.told(OPERATION))?;
+        read::chunks(&rows, after).map_err(|malformed| malformed.told(OPERATION))
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

@@ -7,7 +7,7 @@ use kortyx_sqlite::{SqliteConfig, SqliteStore};
 use kortyx_store::conformance::requests::{
     answering, ask, driver, finishing, new_run, opening, paused, pin, recording,
 };
-use kortyx_store::{ClaimRequest, Store, StoreErrorKind};
+use kortyx_store::{ClaimRequest, Record, Store, StoreErrorKind};
 
 use crate::support::{Place, connect, granted};
 
@@ -86,6 +86,22 @@ async fn a_schema_that_was_edited_is_refused() {
     place.execute("UPDATE kortyx_schema SET checksum = 'another'").await;
     let store = SqliteStore::open(place.config()).await.unwrap();
     assert_eq!(store.setup().await.unwrap_err().kind(), StoreErrorKind::Schema);
+}
+
+#[tokio::test]
+async fn a_file_of_the_version_before_is_upgraded_with_what_it_holds() {
+    let place = Place::new();
+    let store = place.store().await;
+    let question = paused(&store).await.unwrap();
+    store.close().await;
+    place.execute("DROP TABLE chunks").await;
+    place.execute("DELETE FROM kortyx_schema WHERE version > 1").await;
+
+    let store = place.store().await;
+    let said = Record { chunks: vec!["Hello".into()], ..recording(&granted(&store, &question).await.lease) };
+    store.record(said).await.unwrap();
+    let page = store.chunks(&question.run_id, 0, 10).await.unwrap().unwrap();
+    assert_eq!((page.last, &*page.chunks[0].chunk), (1, &b"Hello"[..]));
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + 'static {
     /// The store's clock.
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
-    /// Atomically stores a new run with its first snapshot and grants its first lease. An existing id is refused with
+    /// Atomically stores a new run with its first snapshot and chunks and grants its first lease. An existing id is refused with
     /// [`AlreadyExists`](crate::StoreErrorKind::AlreadyExists).
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError>;
 

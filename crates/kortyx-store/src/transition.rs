@@ -17,8 +17,10 @@ pub struct OpenRun {
     pub run: NewRun,
     /// Who drives it.
     pub driver: Driver,
-    /// Its state before anything happened.
+    /// Its state at its first durable moment.
     pub snapshot: Bytes,
+    /// What it has said so far: the first chunks of its output, in order.
+    pub chunks: Vec<Bytes>,
 }
 
 /// Stores journal entries under a lease and publishes questions while other work goes on.

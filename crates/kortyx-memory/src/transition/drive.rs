@@ -8,10 +8,12 @@ use crate::state::Transition;
 
 impl Transition<'_> {
     pub(crate) fn open(&mut self, request: OpenRun) -> Result<Lease, StoreError> {
-        let OpenRun { run, driver, snapshot } = request;
+        let OpenRun { run, driver, snapshot, chunks } = request;
         self.check_size("a snapshot", &snapshot)?;
+        self.check_chunks(&chunks)?;
         self.check_new_run(&run.run_id)?;
         let slot = self.add_run(run, snapshot)?;
+        self.say(slot, chunks)?;
         self.grant(slot, &driver)
     }
 

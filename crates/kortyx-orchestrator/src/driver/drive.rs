@@ -101,23 +101,29 @@ impl Drive {
         let (publish, asked) = live.minted(&suspension.publish, suspension.response_completed)?;
         let checkpoint = suspension.turn.map(|turn| live.checkpoint(&self.pin, turn)).transpose()?;
         let left = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
+        let chunks = live.log.take();
         let request = Suspend {
             run: live.run_ref(),
             workflow: self.pin.clone(),
             snapshot: Bytes::from(suspension.snapshot),
             publish,
             withdraw: suspension.withdraw.into_iter().map(AskKey).collect(),
-            chunks: Vec::new(),
+            chunks: chunks.clone(),
             answers_seen: suspension.answers_seen,
             checkpoint,
         };
-        match live.agent.store.suspend(request).await? {
+        let suspended = live.agent.store.suspend(request).await?;
+        live.tell();
+        match suspended {
             Suspended::Saved(open) => {
                 let state = State::Suspended(self.announce(open, asked));
                 self.left_behind(left);
                 Ok(Some(state))
             }
-            Suspended::Answered(answers) => self.deliver(&answers),
+            Suspended::Answered(answers) => {
+                live.log.put_back(chunks);
+                self.deliver(&answers)
+            }
             Suspended::Cancelled => Ok(Some(live.ended(State::Cancelled(None)).await)),
             Suspended::Expired => Ok(Some(live.ended(State::Expired).await)),
         }
@@ -212,17 +218,23 @@ impl Live {
             StoreError::new(StoreErrorKind::InvalidRequest, "finish", "the outcome does not serialize")
                 .with_source(error)
         })?;
+        let chunks = self.log.take();
         let request = Finish {
             run: self.run_ref(),
             workflow: pin.clone(),
             status,
             outcome: outcome.into(),
             reason: self.reason(),
-            chunks: Vec::new(),
+            chunks: chunks.clone(),
             answers_seen,
             checkpoint,
         };
-        self.agent.store.finish(request).await
+        let finished = self.agent.store.finish(request).await?;
+        self.tell();
+        if let Finished::Answered(_) = finished {
+            self.log.put_back(chunks);
+        }
+        Ok(finished)
     }
 
     /// Tells that the run has ended, and completes what is known of it.

@@ -1,24 +1,46 @@
-//! What goes on beside a run that takes its time: its lease is renewed, answers and requests to stop reach it.
+//! What goes on beside a run that takes its time: its lease is renewed, answers and requests to stop reach it, what it says
+//! is stored.
 
 use std::time::Duration;
 
 use kortyx_runtime::ExecutionHandle;
 use kortyx_store::StoreErrorKind;
+use tokio::time::{Instant, sleep_until};
 
 use super::{Live, Stop, delivered, outcome};
 use crate::{error::chain, host::jittered};
 
 /// Keeps a run until it may no longer be driven here.
 pub(super) async fn keep(live: &Live, handle: &ExecutionHandle) -> Stop {
+    let (mut look_at, mut flush_at) = (Instant::now() + pause(live), None);
     loop {
         tokio::select! {
             () = live.attention.notified() => {}
-            () = tokio::time::sleep(pause(live)) => {}
+            () = sleep_until(look_at) => {}
+            () = live.log.begun.notified(), if flush_at.is_none() => {
+                flush_at = Some(Instant::now() + live.agent.settings.output_delay);
+                continue;
+            }
+            () = reached(flush_at) => {
+                flush_at = None;
+                if !live.log.is_empty() {
+                    handle.flush();
+                }
+                continue;
+            }
             () = live.agent.killed.cancelled() => return Stop::Killed,
         }
+        look_at = Instant::now() + pause(live);
         if let Err(stop) = look(live, handle).await {
             return stop;
         }
+    }
+}
+
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

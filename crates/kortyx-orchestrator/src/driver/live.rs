@@ -21,7 +21,7 @@ use kortyx_store::{
 };
 use tokio::sync::Notify;
 
-use super::{Output, delivered, publish, reader::Reader};
+use super::{Output, delivered, log::Log, publish, reader::Reader};
 use crate::{agent::Inner, telemetry::Fact};
 
 /// How much of a turn's text is kept to show it again to a client that repeats its answer.
@@ -33,6 +33,8 @@ pub(crate) struct Live {
     pub(crate) run: RunInfo,
     hold: Mutex<Hold>,
     pub(super) reader: Reader,
+    /// What it said and storage does not hold yet.
+    pub(super) log: Log,
     /// What the turn said so far, when somebody reads it.
     said: Mutex<String>,
     /// The context values of a run that storage knows.
@@ -84,6 +86,7 @@ impl Live {
             run,
             hold: Mutex::new(hold),
             reader: Reader::new(output),
+            log: Log::default(),
             said: Mutex::default(),
             context: OnceLock::new(),
             reason: Mutex::default(),
@@ -206,6 +209,11 @@ impl Live {
         (!said.is_empty()).then(|| said.clone())
     }
 
+    /// Tells those who follow the run that storage holds more of it.
+    pub(super) fn tell(&self) {
+        self.agent.followers.tell(&self.run.run_id);
+    }
+
     pub(super) fn hear(&self, chunk: &StreamChunk) {
         let text = match chunk {
             StreamChunk::Message { content, .. } => content,
@@ -220,11 +228,13 @@ impl Live {
 
     async fn open(&self, snapshot: Vec<u8>) -> Result<(), StoreError> {
         let RunRef::New(run, driver) = self.run_ref() else { return Ok(()) };
-        let lease = self.agent.store.open(OpenRun { run, driver, snapshot: Bytes::from(snapshot) }).await?;
+        let chunks = self.log.take();
+        let lease = self.agent.store.open(OpenRun { run, driver, snapshot: Bytes::from(snapshot), chunks }).await?;
         let before = mem::replace(&mut *self.hold(), Hold::Leased(lease));
         if let Hold::New(new) = before {
             self.set_context(new.context);
         }
+        self.tell();
         Ok(())
     }
 
@@ -237,10 +247,11 @@ impl Live {
             entries: batch.entries.into_iter().map(Bytes::from).collect(),
             publish,
             withdraw: batch.withdraw.into_iter().map(AskKey).collect(),
-            chunks: Vec::new(),
+            chunks: self.log.take(),
             answers_seen: batch.answers_seen,
         });
         let recorded = recorded.await.map_err(refused)?;
+        self.tell();
         for record in &recorded.published {
             self.agent.telemetry.record(|| Fact::created(record));
         }
@@ -264,9 +275,15 @@ impl Live {
 impl ChunkSink for Live {
     fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
         Box::pin(async move {
-            let Some(output) = self.reader.output() else { return };
-            self.hear(&chunk);
-            output.send(chunk).await;
+            let kept = self.agent.settings.keep_output.then(|| chunk.clone());
+            if let Some(output) = self.reader.output() {
+                self.hear(&chunk);
+                output.send(chunk).await;
+            }
+            // Last: the engine notes an emission when it was delivered, and storage gets both together.
+            if let Some(chunk) = kept {
+                self.log.note(&chunk);
+            }
         })
     }
 }

@@ -3,6 +3,7 @@
 mod drive;
 mod keep;
 mod live;
+mod log;
 mod outcome;
 mod publish;
 mod reader;

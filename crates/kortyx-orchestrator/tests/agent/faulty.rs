@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use kortyx_memory::MemoryStore;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed, ExpireRequest,
     ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
     NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
     RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
@@ -105,6 +105,7 @@ delegate! {
     expire_due(request: ExpireRequest) -> ExpiredBatch;
     cancel(request: CancelRequest) -> Vec<CancelOutcome>;
     run(run_id: &RunId) -> Option<RunRecord>;
+    chunks(run_id: &RunId, after: u64, limit: u32) -> Option<ChunkPage>;
     interrupt(request_id: &RequestId) -> Option<InterruptRecord>;
     list_interrupts(query: InterruptQuery) -> InterruptPage;
     append_checkpoint(session_id: &SessionId, checkpoint: NewCheckpoint) -> CheckpointRecord;

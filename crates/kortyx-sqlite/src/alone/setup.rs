@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// Every version of the schema, oldest first: append only.
-const MIGRATIONS: [(i64, &str); 1] = [(1, include_str!("../queries/schema_1.sql"))];
+const MIGRATIONS: [(i64, &str); 2] =
+    [(1, include_str!("../queries/schema_1.sql")), (2, include_str!("../queries/schema_2.sql"))];
 
 /// See [`Store::setup`](kortyx_store::Store::setup).
 pub(crate) struct Setup;

@@ -148,6 +148,12 @@ impl Run {
         self.has_entries = true;
         self.writes.push(Write { sql: write_sql!("add_entry"), values: values![key, entry] });
     }
+
+    /// Appends chunks to what the run said.
+    pub(crate) fn say(&mut self, key: i64, chunks: &[Bytes]) {
+        let write = |chunk| Write { sql: write_sql!("add_chunk"), values: values![key, chunk] };
+        self.writes.extend(chunks.iter().map(write));
+    }
 }
 
 impl Batch {

@@ -8,7 +8,9 @@ use std::{
 };
 
 use kortyx_protocol::Timestamp;
-use kortyx_store::{CheckpointRecord, InterruptRecord, InterruptStatus, RunRecord, Scalar, WorkflowPin};
+use kortyx_store::{
+    Bytes, CheckpointRecord, ChunkPage, InterruptRecord, InterruptStatus, RunRecord, Scalar, WorkflowPin,
+};
 use sqlx::sqlite::SqliteRow;
 
 pub(crate) use self::list::{Listing, page};
@@ -39,6 +41,8 @@ pub(crate) const ALL: &str = checkpoints!("all");
 pub(crate) const AFTER: &str = checkpoints!("after");
 /// The run with the id `$1`.
 pub(crate) const RUN: &str = include_str!("../queries/read/run.sql");
+/// The chunks of the run with the id `$1`.
+pub(crate) const CHUNKS: &str = include_str!("../queries/read/chunks.sql");
 /// The question with the id `$1`.
 pub(crate) const INTERRUPT: &str = include_str!("../queries/read/interrupt.sql");
 
@@ -60,6 +64,17 @@ pub(crate) struct Stored {
 /// The run that a row of [`RUN`] holds.
 pub(crate) fn run(rows: &[SqliteRow]) -> Reading<Option<RunRecord>> {
     rows.first().map(row::run).transpose()
+}
+
+/// The chunks above this number that rows of [`CHUNKS`] hold.
+pub(crate) fn chunks(rows: &[SqliteRow], after: u64) -> Reading<Option<ChunkPage>> {
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (status, last) = (row::status(row)?, get::<Option<i64>>(row, "last")?.unwrap_or_default());
+    let mut chunks = Vec::with_capacity(rows.len());
+    for row in rows {
+        chunks.extend(get::<Option<Vec<u8>>>(row, "body")?.map(Bytes::from));
+    }
+    Ok(Some(ChunkPage::new(after, chunks, last.unsigned_abs(), status)))
 }
 
 /// The question that a row of [`INTERRUPT`] holds. One past its time reads as expired.

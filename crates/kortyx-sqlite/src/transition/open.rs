@@ -23,6 +23,7 @@ impl Transition for OpenRun {
             answers: 0,
         };
         let key = batch.add_run(&seed)?;
+        batch.run_mut(key)?.say(key, &self.chunks);
         batch.lease(key, &self.driver)
     }
 }

@@ -28,6 +28,7 @@ impl Transition for Record {
         for entry in &self.entries {
             run.add_entry(key, entry);
         }
+        run.say(key, &self.chunks);
         if !self.entries.is_empty() || !self.publish.is_empty() || !self.withdraw.is_empty() {
             run.changed(now);
         }

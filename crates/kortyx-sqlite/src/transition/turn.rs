@@ -29,6 +29,7 @@ impl Transition for Suspend {
                 let (workflow, snapshot) = (&self.workflow, Some(&self.snapshot));
                 let key =
                     batch.add_run(&Seed { run: new, workflow, status: RunStatus::Suspended, snapshot, answers: 0 })?;
+                batch.run_mut(key)?.say(key, &self.chunks);
                 return wait(self, batch, key);
             }
             RunRef::Held(lease) => lease,
@@ -36,6 +37,7 @@ impl Transition for Suspend {
         let key = batch.held(lease)?;
         batch.check_publish(Some(key), &self.publish, &self.withdraw)?;
         if batch.run(key)?.record.cancel_requested {
+            batch.run_mut(key)?.say(key, &self.chunks);
             batch.end_cancelled(key, None)?;
             return Ok(Suspended::Cancelled);
         }
@@ -49,6 +51,7 @@ impl Transition for Suspend {
         run.bind(&self.workflow);
         run.leave();
         run.save(key, &self.snapshot);
+        run.say(key, &self.chunks);
         run.changed(now);
         batch.withdraw(key, &self.withdraw)?;
         wait(self, batch, key)
@@ -95,6 +98,7 @@ impl Transition for Finish {
         };
         let run = batch.run_mut(key)?;
         run.bind(&self.workflow);
+        run.say(key, &self.chunks);
         run.record.outcome = Some(self.outcome.clone());
         if self.reason.is_some() {
             run.record.reason.clone_from(&self.reason);

@@ -66,7 +66,7 @@ pub fn ask(key: &str) -> NewInterrupt {
 
 /// Opens a run.
 pub fn opening(run: NewRun) -> OpenRun {
-    OpenRun { run, driver: driver(), snapshot: Bytes::from_static(b"opened") }
+    OpenRun { run, driver: driver(), snapshot: Bytes::from_static(b"opened"), chunks: Vec::new() }
 }
 
 /// Records nothing yet.

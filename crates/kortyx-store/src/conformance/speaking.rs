@@ -8,10 +8,10 @@ use kortyx_protocol::RunId;
 use super::{
     case::{Case, list},
     outcome::{driven, error_kind, granted},
-    world::{LEASE, MARGIN, World, answer, bytes, driver, finish, record, suspend},
+    world::{LEASE, MARGIN, World, answer, bytes, driver, finish, opening, record, suspend},
 };
 use crate::{
-    ChunkPage, Finish, Finished, Fork, ForkOutcome, NewInterrupt, Record, Retention, RunRef, RunStatus, StoreErrorKind,
+    ChunkPage, Finish, Finished, Fork, ForkOutcome, NewInterrupt, NewRun, OpenRun, Record, Retention, RunRef, RunStatus, StoreErrorKind,
     Suspend, Suspended, TerminalStatus,
 };
 
@@ -55,9 +55,10 @@ fn chunks(texts: &[&str]) -> Vec<Bytes> {
 }
 
 async fn chunks_are_numbered_in_the_order_in_which_they_are_stored(w: &World<'_>) {
-    let lease = w.driven().await;
-    assert_eq!(said(w, &lease.run_id).await, chunks(&[]));
-    w.store.record(Record { chunks: chunks(&["1", "2"]), ..record(&lease) }).await.unwrap();
+    let open = OpenRun { chunks: chunks(&["1"]), ..opening(w.new_run()) };
+    let lease = w.store.open(open).await.unwrap();
+    assert_eq!(said(w, &lease.run_id).await, chunks(&["1"]));
+    w.store.record(Record { chunks: chunks(&["2"]), ..record(&lease) }).await.unwrap();
     w.store.record(record(&lease)).await.unwrap();
     w.store.record(Record { chunks: chunks(&["3"]), entries: chunks(&["e"]), ..record(&lease) }).await.unwrap();
     let pause = Suspend { chunks: chunks(&["4", "5"]), ..suspend(RunRef::Held(lease.clone()), w.asks(&["a"])) };
@@ -111,6 +112,9 @@ async fn a_run_that_is_not_stored_has_no_output(w: &World<'_>) {
 
 async fn what_is_refused_leaves_no_chunk(w: &World<'_>) {
     let lease = w.driven().await;
+    let again = NewRun { run_id: lease.run_id.clone(), ..w.new_run() };
+    let again = OpenRun { chunks: chunks(&["again"]), ..opening(again) };
+    assert_eq!(error_kind(w.store.open(again).await), StoreErrorKind::AlreadyExists);
     w.store.release(&lease).await.unwrap();
     let said_late = || chunks(&["late"]);
     let late = Record { chunks: said_late(), ..record(&lease) };
