@@ -11,10 +11,10 @@ use std::{
 use async_trait::async_trait;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed, ExpireRequest,
-    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
-    RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
 use crate::{error::Error, number::float, template::Template};

@@ -404,7 +404,12 @@ fn the_limit_holds_for_every_payload() {
         context: BTreeMap::new(),
     };
     world.runtime.block_on(async {
-        let open = |snapshot: &Bytes| OpenRun { run: run("a"), driver: driver(), snapshot: snapshot.clone(), chunks: Vec::new() };
+        let open = |snapshot: &Bytes| OpenRun {
+            run: run("a"),
+            driver: driver(),
+            snapshot: snapshot.clone(),
+            chunks: Vec::new(),
+        };
         assert_eq!(store.open(open(&over)).await.unwrap_err().kind(), StoreErrorKind::TooLarge);
         let lease = store.open(open(&fits)).await.unwrap();
         let record = Record {

@@ -11,7 +11,8 @@ use tokio_util::{
 };
 
 use crate::{
-    AgentBuilder, OrchestratorError, driver::Drivers, hooks::Hooks, settings::Settings, telemetry::Telemetry,
+    AgentBuilder, OrchestratorError, driver::Drivers, follow::Followers, hooks::Hooks, settings::Settings,
+    telemetry::Telemetry,
     worker::WorkerConfig,
 };
 

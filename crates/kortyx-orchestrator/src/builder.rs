@@ -13,6 +13,7 @@ use crate::{
     agent::Inner,
     driver::{Drivers, pin},
     environment::{self, Lookup, Selected},
+    follow::Followers,
     hooks::Hooks,
     host::{SystemHost, random},
     settings::Settings,
@@ -147,6 +148,20 @@ impl AgentBuilder {
         self
     }
 
+    /// Whether storage keeps what runs say, so that [`follow`](Agent::follow) finds it: by default it does, for as long as it keeps
+    /// the run.
+    pub fn keep_output(mut self, keep: bool) -> Self {
+        self.settings.keep_output = keep;
+        self
+    }
+
+    /// How long what a run says may wait until storage holds it, when the run stores nothing else meanwhile. 100 ms by default. A
+    /// new run that has said something for that long is stored then, before its first pause.
+    pub fn output_delay(mut self, delay: Duration) -> Self {
+        self.settings.output_delay = delay;
+        self
+    }
+
     /// How large requests and answers may be.
     pub fn request_limits(mut self, limits: Limits) -> Self {
         self.settings.limits = limits;
@@ -254,6 +269,7 @@ impl AgentBuilder {
             host: Arc::new(SystemHost),
             driver_id: driver_id(),
             drivers: Drivers::default(),
+            followers: Followers::default(),
             tasks: TaskTracker::new(),
             runtime,
             stopping: gone.child_token(),

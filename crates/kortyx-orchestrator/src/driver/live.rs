@@ -21,7 +21,7 @@ use kortyx_store::{
 };
 use tokio::sync::Notify;
 
-use super::{Output, delivered, log::Log, publish, reader::Reader};
+use super::{Output, delivered, log::Log, publish, reader::Reader, response::last_message};
 use crate::{agent::Inner, telemetry::Fact};
 
 /// How much of a turn's text is kept to show it again to a client that repeats its answer.
@@ -209,6 +209,11 @@ impl Live {
         (!said.is_empty()).then(|| said.clone())
     }
 
+    /// Whether storage gets what the run says: until its response is complete, as the client does.
+    fn keeps_output(&self) -> bool {
+        self.agent.settings.keep_output && !self.reader.is_complete()
+    }
+
     /// Tells those who follow the run that storage holds more of it.
     pub(super) fn tell(&self) {
         self.agent.followers.tell(&self.run.run_id);
@@ -242,6 +247,9 @@ impl Live {
         let Some(lease) = self.lease() else { return Err(not_open()) };
         let (publish, _) = self.minted(&batch.publish, batch.response_completed).map_err(refused)?;
         let is_publishing = !publish.is_empty();
+        if let Some(last) = batch.response.as_ref().and_then(last_message).filter(|_| self.keeps_output()) {
+            self.log.note(&last);
+        }
         let recorded = self.agent.store.record(Record {
             lease,
             entries: batch.entries.into_iter().map(Bytes::from).collect(),
@@ -275,7 +283,7 @@ impl Live {
 impl ChunkSink for Live {
     fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
         Box::pin(async move {
-            let kept = self.agent.settings.keep_output.then(|| chunk.clone());
+            let kept = self.keeps_output().then(|| chunk.clone());
             if let Some(output) = self.reader.output() {
                 self.hear(&chunk);
                 output.send(chunk).await;

@@ -26,6 +26,12 @@ pub(crate) struct Response {
     checkpoint: Option<CheckpointId>,
 }
 
+/// The message that a response ends with.
+pub(super) fn last_message(completed: &CompletedResponse) -> Option<StreamChunk> {
+    let node = Some(completed.node.clone());
+    completed.message.clone().map(|content| StreamChunk::Message { content, node })
+}
+
 impl Live {
     /// The response is complete, and storage knows: the conversation keeps the turn, whoever waits is told, and from here on
     /// nobody reads.

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use kortyx_memory::MemoryStore;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed, ExpireRequest,
-    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback, RollbackOutcome,
-    RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    RollbackOutcome, RunRecord, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 
 type Meanwhile = Box<dyn FnOnce() + Send>;

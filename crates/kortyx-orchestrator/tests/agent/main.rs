@@ -15,6 +15,7 @@ mod disconnect;
 mod driven;
 mod execute;
 mod faulty;
+mod follow;
 mod hooks;
 mod recovery;
 mod responses;

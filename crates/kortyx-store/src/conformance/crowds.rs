@@ -109,7 +109,12 @@ async fn an_ask_key_may_be_empty_or_very_long(w: &World<'_>) {
 }
 
 async fn a_lease_may_last_for_ever_or_not_at_all(w: &World<'_>) {
-    let open = |ttl| OpenRun { run: w.new_run(), driver: Driver { ttl, ..driver() }, snapshot: bytes("s") };
+    let open = |ttl| OpenRun {
+        run: w.new_run(),
+        driver: Driver { ttl, ..driver() },
+        snapshot: bytes("s"),
+        chunks: Vec::new(),
+    };
     let ever = w.store.open(open(Duration::MAX)).await.unwrap();
     let never = w.store.open(open(Duration::ZERO)).await.unwrap();
     assert_eq!(ever.until, Timestamp::MAX);

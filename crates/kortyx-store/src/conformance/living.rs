@@ -38,7 +38,8 @@ async fn b148_sixteen_concurrent_setups_all_succeed(w: &World<'_>) {
         }
     }
     let run = w.new_run();
-    let request = OpenRun { run: run.clone(), driver: driver(), snapshot: super::world::bytes("s") };
+    let request =
+        OpenRun { run: run.clone(), driver: driver(), snapshot: super::world::bytes("s"), chunks: Vec::new() };
     stores[0].open(request).await.unwrap();
     for store in stores {
         assert!(store.run(&run.run_id).await.unwrap().is_some(), "they share one place");
@@ -110,7 +111,7 @@ async fn a_closed_store_says_so(w: &World<'_>) {
 
     let held = || RunRef::Held(lease.clone());
     let answers = AnswerRequest { answers: vec![answer(&chain.open[0], "yes")], driver: Some(driver()) };
-    let run = OpenRun { run: w.new_run(), driver: driver(), snapshot: super::world::bytes("s") };
+    let run = OpenRun { run: w.new_run(), driver: driver(), snapshot: super::world::bytes("s"), chunks: Vec::new() };
     let park = Park { lease: lease.clone(), reason: "late".to_owned() };
     let id = &chain.open[0].request_id;
     let refusals = [

@@ -57,7 +57,7 @@ async fn a_taken_run_id_is_refused_and_nothing_changes(w: &World<'_>) {
 
     let mut other = w.new_run();
     other.run_id = run.run_id.clone();
-    let open = OpenRun { run: other.clone(), driver: driver(), snapshot: bytes("other") };
+    let open = OpenRun { run: other.clone(), driver: driver(), snapshot: bytes("other"), chunks: Vec::new() };
     let asked = w.ask("a");
     let suspended = suspend(RunRef::New(other.clone(), driver()), vec![asked.clone()]);
     let finished = finish(RunRef::New(other, driver()), TerminalStatus::Completed);
@@ -77,7 +77,7 @@ async fn a_run_id_stays_taken_after_its_run_ended(w: &World<'_>) {
     let lease = w.driven_run(run.clone()).await;
     w.complete(&lease, 0).await;
 
-    let open = OpenRun { run: run.clone(), driver: driver(), snapshot: bytes("again") };
+    let open = OpenRun { run: run.clone(), driver: driver(), snapshot: bytes("again"), chunks: Vec::new() };
 
     assert_eq!(error_kind(w.store.open(open).await), StoreErrorKind::AlreadyExists);
     assert_eq!(w.status(&run.run_id).await, RunStatus::Completed);
@@ -89,7 +89,8 @@ async fn of_many_concurrent_opens_of_one_id_one_succeeds(w: &World<'_>) {
     let stores = w.instances().await;
     let results = at_once((0..16).map(|i| {
         let store = stores[i % stores.len()].clone();
-        let open = OpenRun { run: run.clone(), driver: driver(), snapshot: bytes(&format!("by {i}")) };
+        let open =
+            OpenRun { run: run.clone(), driver: driver(), snapshot: bytes(&format!("by {i}")), chunks: Vec::new() };
         async move { store.open(open).await.map_err(|error| error.kind()) }
     }))
     .await;

@@ -101,7 +101,7 @@ fn noise(length: usize) -> Bytes {
 /// Puts the payload in every place that takes one, and reads it back from every place that gives one.
 async fn travels_everywhere(w: &World<'_>, payload: Bytes) {
     let run = w.new_run();
-    let open = OpenRun { run: run.clone(), driver: driver(), snapshot: payload.clone() };
+    let open = OpenRun { run: run.clone(), driver: driver(), snapshot: payload.clone(), chunks: Vec::new() };
     let lease = w.store.open(open).await.unwrap();
     let asked = NewInterrupt { question: payload.clone(), default: Some(payload.clone()), ..w.ask("a") };
     let later = NewInterrupt { question: payload.clone(), ..asked.clone() };

@@ -11,8 +11,8 @@ use super::{
     world::{LEASE, MARGIN, World, answer, bytes, driver, finish, opening, record, suspend},
 };
 use crate::{
-    ChunkPage, Finish, Finished, Fork, ForkOutcome, NewInterrupt, NewRun, OpenRun, Record, Retention, RunRef, RunStatus, StoreErrorKind,
-    Suspend, Suspended, TerminalStatus,
+    ChunkPage, Finish, Finished, Fork, ForkOutcome, NewInterrupt, NewRun, OpenRun, Record, Retention, RunRef,
+    RunStatus, StoreErrorKind, Suspend, Suspended, TerminalStatus,
 };
 
 list![
