@@ -151,7 +151,7 @@ impl Run {
 
     /// Appends chunks to what the run said.
     pub(crate) fn say(&mut self, key: i64, chunks: &[Bytes]) {
-        let write = |chunk| Write { sql: write_sql!("add_chunk"), values: values![key, chunk] };
+        let write = |chunk| Write { sql: write_sql!("add_chunk"), values: values![key, key, chunk] };
         self.writes.extend(chunks.iter().map(write));
     }
 }
