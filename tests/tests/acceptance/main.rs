@@ -30,6 +30,7 @@ mod k09_numbers;
 #[cfg(test)]
 mod k09_shapes;
 #[cfg(test)]
+mod k10_following;
 mod k10_grammar;
 #[cfg(test)]
 mod k10_streams;
