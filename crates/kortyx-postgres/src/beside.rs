@@ -16,7 +16,7 @@ use crate::{
     reply::Claim,
     request::{Draft, bounded},
     row::Reading,
-    store::{empty_scope, published, state, unexpected},
+    store::{empty_scope, published, said, state, unexpected},
 };
 
 /// A cache, where there is one.
@@ -35,7 +35,8 @@ impl PostgresStore {
 
     pub(crate) async fn suspend_run(&self, cache: Beside<'_>, request: Suspend) -> Result<Suspended, StoreError> {
         const NAME: &str = "suspend";
-        let payloads = published(&request.publish).chain(state(request.checkpoint.as_ref()));
+        let payloads =
+            published(&request.publish).chain(state(request.checkpoint.as_ref())).chain(said(&request.chunks));
         self.check(NAME, payloads.chain([("a snapshot", &request.snapshot)]))?;
         if matches!(request.run, RunRef::New(..)) && request.publish.is_empty() {
             let message = "a new run that asks nothing cannot wait";

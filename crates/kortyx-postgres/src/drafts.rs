@@ -27,6 +27,7 @@ pub(crate) fn record(request: &Record) -> Draft {
         .with_lease(&request.lease)
         .with("entries", entries)
         .with_questions(&request.publish, &request.withdraw)
+        .with_chunks(&request.chunks)
         .with("answers_seen", bounded(request.answers_seen))
 }
 
@@ -35,6 +36,7 @@ pub(crate) fn suspend(request: &Suspend) -> Draft {
         .with_run(&request.run, &request.workflow)
         .with_payload("snapshot", &request.snapshot)
         .with_questions(&request.publish, &request.withdraw)
+        .with_chunks(&request.chunks)
         .with("answers_seen", bounded(request.answers_seen))
         .with_checkpoint(request.checkpoint.as_ref())
 }
@@ -51,6 +53,7 @@ pub(crate) fn finish(request: &Finish) -> Draft {
         .with("status", RunStatus::from(request.status).as_str())
         .with_payload("outcome", &request.outcome)
         .with("reason", request.reason.as_deref().map(encode))
+        .with_chunks(&request.chunks)
         .with("answers_seen", bounded(request.answers_seen))
         .with_checkpoint(request.checkpoint.as_ref())
 }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use kortyx_protocol::{RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, Claimed, Drive, InterruptRecord, Lease, NewInterrupt,
-    Receipt, Refusal, Revision, RunRecord, RunStatus,
+    AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, ChunkPage, Claimed, Drive, InterruptRecord, Lease,
+    NewInterrupt, Receipt, Refusal, Revision, RunRecord, RunStatus,
 };
 use serde::Deserialize;
 
@@ -25,6 +25,9 @@ pub(crate) struct Head {
     pub(crate) fence: u64,
     pub(crate) until: i64,
     pub(crate) cancel_requested: bool,
+    /// Where the run stands whose output is read, and the number of its last chunk.
+    pub(crate) status: Option<String>,
+    pub(crate) last: u64,
     pub(crate) run_id: Option<RunId>,
     /// When it took effect, and the session and the context of its run.
     at: i64,
@@ -71,6 +74,7 @@ pub(crate) struct Reply {
     pub(crate) claims: Vec<Reading<Claim>>,
     pub(crate) snapshots: Vec<(RunId, Bytes)>,
     pub(crate) checkpoints: Vec<CheckpointRecord>,
+    pub(crate) chunks: Vec<Bytes>,
 }
 
 /// A run that is handed out.
@@ -114,6 +118,7 @@ impl Reply {
                 let SnapshotData { run_id } = row::data(row)?;
                 self.snapshots.push((run_id, row::payload(row, 0)?));
             }
+            "chunk" => self.chunks.push(row::payload(row, 0)?),
             "checkpoint" => self.checkpoints.push(row::checkpoint(row)?),
             "asked" => {
                 let question = row::question(row)?;
@@ -180,13 +185,18 @@ impl Reply {
         }
     }
 
+    /// A piece of a run's output; `None` when there is no such run.
+    pub(crate) fn into_output(self, after: u64) -> Reading<Option<ChunkPage>> {
+        let page = |status: String| Ok(ChunkPage::new(after, self.chunks, self.head.last, row::status(&status)?));
+        self.head.status.map(page).transpose()
+    }
+
     pub(crate) fn into_cancelled(self) -> Reading<Vec<CancelOutcome>> {
         let outcome = |data: CancelData| match data.kind.as_str() {
             "cancelled" => Ok(CancelOutcome::Cancelled(data.run_id)),
             "requested" => Ok(CancelOutcome::Requested(data.run_id)),
             _ => {
-                let status = data.status.as_deref().and_then(RunStatus::parse);
-                let status = status.ok_or_else(|| Malformed("a run has an unknown status".to_owned()))?;
+                let status = row::status(data.status.as_deref().unwrap_or_default())?;
                 Ok(CancelOutcome::Ended(data.run_id, status))
             }
         };

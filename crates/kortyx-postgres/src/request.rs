@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use kortyx_protocol::RunId;
 use kortyx_store::{
     AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewRun, Reissue, RunRef, Scalar, Scope,
     StoreError, StoreErrorKind, WorkflowPin,
@@ -25,6 +26,8 @@ pub(crate) struct Request {
     pub(crate) transition: Option<String>,
     pub(crate) body: Value,
     pub(crate) payloads: Vec<Bytes>,
+    /// Whether it concerns what a run says: functions of their own decide over that.
+    pub(crate) is_of_output: bool,
 }
 
 impl Request {
@@ -36,8 +39,14 @@ impl Request {
                 let payloads = self.payloads.iter().map(|payload| format!("E'\\\\x{}'::bytea", hex(payload)));
                 let payloads = format!("ARRAY[{}]::bytea[]", payloads.collect::<Vec<_>>().join(","));
                 let places = vec![literal(self.operation), literal(id), again.to_string(), body, payloads];
-                (include_str!("queries/transit_inline.sql"), places)
+                let statement = if self.is_of_output {
+                    include_str!("queries/transit_2_inline.sql")
+                } else {
+                    include_str!("queries/transit_inline.sql")
+                };
+                (statement, places)
             }
+            None if self.is_of_output => (include_str!("queries/read_2.sql"), vec![literal(self.operation), body]),
             None => (include_str!("queries/read.sql"), vec![literal(self.operation), body]),
         };
         let statement = config.render(statement);
@@ -61,11 +70,18 @@ fn literal(text: &str) -> String {
 pub(crate) struct Draft {
     body: Map<String, Value>,
     payloads: Vec<Bytes>,
+    is_of_output: bool,
 }
 
 impl Draft {
     pub(crate) fn new() -> Self {
-        Self { body: Map::new(), payloads: Vec::new() }
+        Self { body: Map::new(), payloads: Vec::new(), is_of_output: false }
+    }
+
+    /// Reads a piece of a run's output.
+    pub(crate) fn output(run_id: &RunId, after: u64, limit: u32) -> Self {
+        let draft = Self { is_of_output: true, ..Self::new() };
+        draft.with("id", run_id.as_str()).with("after", bounded(after)).with("limit", limit)
     }
 
     /// Sets a part.
@@ -86,6 +102,19 @@ impl Draft {
     pub(crate) fn place(&mut self, payload: &Bytes) -> Value {
         self.payloads.push(payload.clone());
         self.payloads.len().into()
+    }
+
+    /// Takes chunks, if there are any: the request names the first and the last.
+    #[must_use]
+    pub(crate) fn with_chunks(mut self, chunks: &[Bytes]) -> Self {
+        if chunks.is_empty() {
+            return self;
+        }
+        let first = self.payloads.len() + 1;
+        self.payloads.extend_from_slice(chunks);
+        self.is_of_output = true;
+        let last = self.payloads.len();
+        self.with("chunks", vec![first, last])
     }
 
     #[must_use]
@@ -150,7 +179,8 @@ impl Draft {
 
     /// A call that changes nothing.
     pub(crate) fn reading(self, operation: &'static str) -> Request {
-        Request { operation, transition: None, body: self.body.into(), payloads: self.payloads }
+        let Self { body, payloads, is_of_output } = self;
+        Request { operation, transition: None, body: body.into(), payloads, is_of_output }
     }
 }
 
@@ -235,7 +265,7 @@ pub(crate) fn page(query: &InterruptQuery, limit: u32) -> Option<Draft> {
     };
     let draft = Draft::new()
         .with("session_id", query.scope.session_id.as_ref().map(kortyx_protocol::SessionId::as_str))
-        .with("run_id", query.run_id.as_ref().map(kortyx_protocol::RunId::as_str))
+        .with("run_id", query.run_id.as_ref().map(RunId::as_str))
         .with("context", encode_context(&query.scope.context))
         .with("pairs", pairs(&query.scope.context))
         .with("after_response", query.after_response_completed)
@@ -264,7 +294,8 @@ mod tests {
         let config = PostgresConfig::parse("postgres://db/app").unwrap();
         let body = json!({"ask": "it's \\ $1 $2 '; --"});
         let payloads = vec![Bytes::from_static(b"\x00'"), Bytes::from_static(b"")];
-        let request = Request { operation: "open", transition: Some("1f".to_owned()), body, payloads };
+        let transition = Some("1f".to_owned());
+        let request = Request { operation: "open", transition, body, payloads, is_of_output: false };
         let expected = r#"SELECT tag, data, p1, p2, p3 FROM "kortyx".quiet_v1(E'open', E'1f'::text::uuid, true, E'{"ask":"it''s \\\\ $1 $2 ''; --"}'::text::jsonb, ARRAY[E'\\x0027'::bytea,E'\\x'::bytea]::bytea[])"#;
         assert_eq!(request.inline(&config, true).trim(), expected);
     }

@@ -48,6 +48,10 @@ pub(crate) fn context(stored: BTreeMap<String, String>) -> Reading<BTreeMap<Stri
     decode_context(stored).ok_or_else(|| Malformed("a context holds what is no scalar".to_owned()))
 }
 
+pub(crate) fn status(name: &str) -> Reading<RunStatus> {
+    RunStatus::parse(name).ok_or_else(|| Malformed("a run has an unknown status".to_owned()))
+}
+
 #[derive(Deserialize)]
 struct RunData {
     run_id: RunId,
@@ -79,8 +83,7 @@ pub(crate) fn run(row: &mut Row) -> Reading<RunRecord> {
         context: context(data.context)?,
     };
     let mut record = RunRecord::new(new, Timestamp::from_millis(data.created_at));
-    record.status =
-        RunStatus::parse(&data.status).ok_or_else(|| Malformed("a run has an unknown status".to_owned()))?;
+    record.status = status(&data.status)?;
     record.updated_at = Timestamp::from_millis(data.updated_at);
     record.fence = data.fence;
     record.lease_until = Some(data.lease_until).filter(|until| *until > 0).map(Timestamp::from_millis);

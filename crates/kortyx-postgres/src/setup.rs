@@ -14,21 +14,28 @@ use crate::{
 
 /// Every version of the schema, oldest first: append only. A version brings tables and functions; a function that changes gets
 /// a new name, and columns that statements of a program name stay, so that programs of the version before go on with theirs.
-const MIGRATIONS: [Migration; 1] = [Migration {
-    version: 1,
-    works_with: 1,
-    sql: concat!(
-        include_str!("queries/schema_1.sql"),
-        include_str!("functions/shared.sql"),
-        include_str!("functions/driving.sql"),
-        include_str!("functions/answering.sql"),
-        include_str!("functions/sweeping.sql"),
-        include_str!("functions/sessions.sql"),
-        include_str!("functions/pruning.sql"),
-        include_str!("functions/calls.sql"),
-        include_str!("functions/reading.sql"),
-    ),
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        version: 1,
+        works_with: 1,
+        sql: concat!(
+            include_str!("queries/schema_1.sql"),
+            include_str!("functions/shared.sql"),
+            include_str!("functions/driving.sql"),
+            include_str!("functions/answering.sql"),
+            include_str!("functions/sweeping.sql"),
+            include_str!("functions/sessions.sql"),
+            include_str!("functions/pruning.sql"),
+            include_str!("functions/calls.sql"),
+            include_str!("functions/reading.sql"),
+        ),
+    },
+    Migration {
+        version: 2,
+        works_with: 1,
+        sql: concat!(include_str!("queries/schema_2.sql"), include_str!("functions/output.sql")),
+    },
+];
 
 struct Migration {
     version: i64,
@@ -185,7 +192,10 @@ mod tests {
     #[test]
     fn a_schema_one_version_ahead_is_taken_only_when_it_says_that_it_works() {
         let newest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap();
-        let with = |next| check(&[applied(newest, newest), next]).map_err(|failure| failure.message);
+        let with = |next| {
+            let known = MIGRATIONS.iter().map(|migration| applied(migration.version, migration.works_with));
+            check(&known.chain([next]).collect::<Vec<_>>()).map_err(|failure| failure.message)
+        };
         assert_eq!(with(applied(newest + 1, newest)), Ok(true));
         assert!(with(applied(newest + 1, newest + 1)).unwrap_err().contains("upgrade the program"));
         assert!(with(applied(newest + 2, newest)).is_err(), "two versions ahead");
@@ -194,6 +204,7 @@ mod tests {
     #[test]
     fn an_edited_version_is_refused_and_a_missing_one_is_to_be_made() {
         assert!(matches!(check(&[]), Ok(false)));
+        assert!(matches!(check(&[applied(1, 1)]), Ok(false)));
         let edited = Applied { checksum: "other".to_owned(), ..applied(1, 1) };
         assert!(check(&[edited]).unwrap_err().message.contains("edited"));
     }

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ClaimRequest, Claimed, ExpireRequest,
-    ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord, Lease,
-    NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
+    AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
+    ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
+    Lease, NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
     RollbackOutcome, RunRecord, Scope, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 use tokio::{sync::broadcast, task::JoinHandle};
@@ -139,6 +139,10 @@ pub(crate) fn published(publish: &[NewInterrupt]) -> impl Iterator<Item = (&'sta
     })
 }
 
+pub(crate) fn said(chunks: &[Bytes]) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    chunks.iter().map(|chunk| ("a chunk", chunk))
+}
+
 pub(crate) fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static str, &Bytes)> {
     checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
 }
@@ -168,7 +172,7 @@ impl Store for PostgresStore {
     async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
         const NAME: &str = "record";
         let entries = request.entries.iter().map(|entry| ("an entry", entry));
-        self.check(NAME, entries.chain(published(&request.publish)))?;
+        self.check(NAME, entries.chain(published(&request.publish)).chain(said(&request.chunks)))?;
         let mut reply = self.transit(NAME, "record", drafts::record(&request)).await?;
         let published = reply.published(&request.lease.run_id, request.publish);
         let published = published.map_err(|malformed| malformed.told(NAME))?;
@@ -186,7 +190,7 @@ impl Store for PostgresStore {
     async fn finish(&self, request: Finish) -> Result<Finished, StoreError> {
         const NAME: &str = "finish";
         let payloads = state(request.checkpoint.as_ref()).chain([("an outcome", &request.outcome)]);
-        self.check(NAME, payloads)?;
+        self.check(NAME, payloads.chain(said(&request.chunks)))?;
         let reply = self.transit(NAME, "finish", drafts::finish(&request)).await?;
         match reply.head.kind.as_str() {
             "done" => Ok(Finished::Done),
@@ -230,6 +234,12 @@ impl Store for PostgresStore {
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(self.read_by_id("run", "run", run_id.as_str()).await?.runs.pop())
+    }
+
+    async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {
+        const NAME: &str = "chunks";
+        let reply = self.read(NAME, "chunks", Draft::output(run_id, after, limit)).await?;
+        reply.into_output(after).map_err(|malformed| malformed.told(NAME))
     }
 
     async fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

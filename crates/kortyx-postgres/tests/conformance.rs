@@ -21,9 +21,10 @@ use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
 use support::{Pooler, config_at, fresh_schema, url};
 
 /// The tables with rows of runs and sessions.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "runs",
     "entries",
+    "chunks",
     "interrupts",
     "pending_context",
     "sessions",

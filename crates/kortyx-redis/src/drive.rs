@@ -91,12 +91,13 @@ impl RedisStore {
 
     pub(crate) async fn record_entries(&self, record: Record) -> Result<Recorded, StoreError> {
         const OPERATION: &str = "record";
-        let Record { lease, entries, publish, withdraw, answers_seen } = record;
+        let Record { lease, entries, chunks, publish, withdraw, answers_seen } = record;
         let mut request = self.under(OPERATION, &lease);
         request.packed.number(answers_seen).count(entries.len());
         entries.into_iter().try_for_each(|entry| request.payload("an entry", entry))?;
         let ids = ids_of(None, Some(&lease.run_id), &publish, None);
         request.asks(publish, &withdraw)?;
+        request.chunks(chunks)?;
         let digest = self.held(OPERATION, &lease).await?;
         let said = self.bring(OPERATION, &script::RECORD, &digest, &ids, request).await?;
         let read = || {
@@ -119,7 +120,7 @@ impl RedisStore {
         let ids = ids_of(new.as_ref(), Some(run_id), &suspend.publish, suspend.checkpoint.as_ref());
         request.asks(suspend.publish, &suspend.withdraw)?;
         let rest = request.payloads.last().cloned().unwrap_or_default();
-        request.checkpoint(suspend.checkpoint)?;
+        request.ending(suspend.checkpoint, suspend.chunks)?;
         let said = self.bring(OPERATION, &script::SUSPEND, &digest, &ids, request).await?;
         suspended(said, rest, fixed).map_err(|damage| damage.during(OPERATION))
     }
@@ -132,11 +133,11 @@ impl RedisStore {
         request.packed.number(finish.answers_seen).byte(status).option(finish.reason.as_deref());
         request.payloads.push(definition(&finish.workflow));
         request.payload("an outcome", finish.outcome)?;
-        if !fixed.is_empty() || finish.checkpoint.is_some() {
+        if !fixed.is_empty() || finish.checkpoint.is_some() || !finish.chunks.is_empty() {
             request.payloads.push(fixed);
         }
         let ids = ids_of(new.as_ref(), None, &[], finish.checkpoint.as_ref());
-        request.checkpoint(finish.checkpoint)?;
+        request.ending(finish.checkpoint, finish.chunks)?;
         let said = self.bring(OPERATION, &script::FINISH, &digest, &ids, request).await?;
         if matches!(said, Reply::Bytes(_)) {
             return Ok(Finished::Done);

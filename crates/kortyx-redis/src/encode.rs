@@ -110,13 +110,24 @@ impl Request {
         Ok(())
     }
 
-    /// A checkpoint's id, and what it is given with; nothing for none.
-    pub(crate) fn checkpoint(&mut self, checkpoint: Option<NewCheckpoint>) -> Result<(), StoreError> {
-        let Some(new) = checkpoint else { return Ok(()) };
-        self.check("a checkpoint's state", &new.state)?;
-        self.payloads.push(new.id.as_str().to_owned().into());
-        self.payloads.push(given_with(new));
-        Ok(())
+    /// What a turn ends with: a checkpoint's id and what it is given with, empty for none; behind them what the run says. Nothing
+    /// for neither.
+    pub(crate) fn ending(&mut self, checkpoint: Option<NewCheckpoint>, chunks: Vec<Bytes>) -> Result<(), StoreError> {
+        match checkpoint {
+            Some(new) => {
+                self.check("a checkpoint's state", &new.state)?;
+                self.payloads.push(new.id.as_str().to_owned().into());
+                self.payloads.push(given_with(new));
+            }
+            None if chunks.is_empty() => {}
+            None => self.payloads.extend([Bytes::new(), Bytes::new()]),
+        }
+        self.chunks(chunks)
+    }
+
+    /// What a run says, behind everything else.
+    pub(crate) fn chunks(&mut self, chunks: Vec<Bytes>) -> Result<(), StoreError> {
+        chunks.into_iter().try_for_each(|chunk| self.payload("a chunk", chunk))
     }
 
     pub(crate) fn reissue(&mut self, reissue: &[Reissue]) {

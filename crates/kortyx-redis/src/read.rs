@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
-use kortyx_store::{CheckpointRecord, InterruptRecord, RunRecord, StoreError};
+use kortyx_store::{CheckpointRecord, ChunkPage, InterruptRecord, RunRecord, StoreError};
 
 use crate::{
     locate::Place,
@@ -52,6 +52,41 @@ impl RedisStore {
     pub(crate) async fn read_run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.read_one("run", (Kind::Run, "run"), run_id.as_str()).await?;
         found.map(row::run).transpose().map_err(|damage| damage.during("run"))
+    }
+
+    pub(crate) async fn read_chunks(
+        &self,
+        run_id: &RunId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Option<ChunkPage>, StoreError> {
+        const OPERATION: &str = "chunks";
+        let Some(place) = self.find(OPERATION, Kind::Run, run_id.as_str()).await? else { return Ok(None) };
+        let page = self.chunks_at(OPERATION, &place.digest, run_id, (after, limit)).await?;
+        if page.is_some() {
+            return Ok(page);
+        }
+        // What this process remembers of its place may be old.
+        let other = self.look_up(OPERATION, Kind::Run, run_id.as_str()).await?;
+        match other.filter(|other| other.digest != place.digest) {
+            Some(other) => self.chunks_at(OPERATION, &other.digest, run_id, (after, limit)).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn chunks_at(
+        &self,
+        operation: &'static str,
+        digest: &str,
+        run_id: &RunId,
+        (after, limit): (u64, u32),
+    ) -> Result<Option<ChunkPage>, StoreError> {
+        let from = i64::try_from(after).unwrap_or(i64::MAX);
+        let last = if limit == 0 { String::new() } else { from.saturating_add(i64::from(limit) - 1).to_string() };
+        let args = [run_id.as_str().to_owned(), from.to_string(), last].map(Bytes::from);
+        let key = self.names.session(digest);
+        let said = self.client(operation)?.script(operation, &script::CHUNKS, &key, &args).await?;
+        row::output(said, after).map_err(|damage| damage.during(operation))
     }
 
     pub(crate) async fn read_question(&self, id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use bytes::Bytes;
 use kortyx_protocol::{RequestId, ResumeToken, RunId, SessionId, Timestamp};
 use kortyx_store::{
-    AnswerRecord, AskKey, Claimed, InterruptRecord, InterruptStatus, Lease, NewInterrupt, NewRun, Receipt, RunRecord,
-    RunStatus, Scalar, WorkflowPin,
+    AnswerRecord, AskKey, ChunkPage, Claimed, InterruptRecord, InterruptStatus, Lease, NewInterrupt, NewRun, Receipt,
+    RunRecord, RunStatus, Scalar, WorkflowPin,
 };
 
 use crate::{
@@ -228,6 +228,18 @@ pub(crate) fn run(reply: Reply) -> Reading<RunRecord> {
     record.reason = find_bytes(parts.next()?)?.map(|reason| Reply::Bytes(reason).text()).transpose()?;
     record.outcome = find_bytes(parts.next()?)?;
     Ok(record)
+}
+
+/// A piece of a run's output, if there is such a run: the run's head, the number of its last chunk, chunks.
+pub(crate) fn output(reply: Reply, after: u64) -> Reading<Option<ChunkPage>> {
+    if is_absent(&reply) {
+        return Ok(None);
+    }
+    let mut parts = Parts::of(reply)?;
+    let status = status(&RUN, versioned(parts.next()?.bytes()?)?.byte()?)?;
+    let last = parts.next()?.count()?;
+    let chunks = parts.list()?.into_iter().map(Reply::bytes).collect::<Reading<Vec<_>>>()?;
+    Ok(Some(ChunkPage::new(after, chunks, last, status)))
 }
 
 /// A question as scripts give it: its record, its rest, the fixed part of its run, its answer.

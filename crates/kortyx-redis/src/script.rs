@@ -147,6 +147,10 @@ transitions! {
 pub(crate) static QUESTION: LazyLock<Script> =
     LazyLock::new(|| Script::new(include_str!("scripts/question.lua").to_owned()));
 
+/// Reads what a run said.
+pub(crate) static CHUNKS: LazyLock<Script> =
+    LazyLock::new(|| Script::new(include_str!("scripts/chunks.lua").to_owned()));
+
 /// Reads an index.
 pub(crate) static DUE: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("scripts/due.lua").to_owned()));
 
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_script_has_nothing_that_it_does_not_call() {
-        assert!(!RENEW.source.contains("function K.publish("));
+        assert!(!RENEW.source.contains("function K.publish(") && !RENEW.source.contains("function K.say("));
         assert!(!ANSWER.source.contains("function K.append("));
         assert!(SUSPEND.source.contains("function K.publish(") && SUSPEND.source.contains("function K.append("));
     }

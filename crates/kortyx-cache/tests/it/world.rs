@@ -14,9 +14,10 @@ use sqlx::{AssertSqlSafe, ConnectOptions, postgres::PgConnectOptions};
 use crate::server::postgres_url;
 
 /// The tables with rows of runs and sessions.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "runs",
     "entries",
+    "chunks",
     "interrupts",
     "pending_context",
     "sessions",

@@ -24,6 +24,8 @@ FROM kortyx.interrupts AS i JOIN kortyx.runs AS r ON r.id = i.run, unnest(r.pair
 
 INSERT INTO kortyx.entries (run, body) SELECT r.id, '\x00' FROM kortyx.runs AS r;
 
+INSERT INTO kortyx.chunks (run, number, body) SELECT r.id, 1, '\x00' FROM kortyx.runs AS r;
+
 INSERT INTO kortyx.sessions (session_id, head, checkpoints, updated_at)
 SELECT 'old-session-' || n, 2 * n, 2, 4000000000000 + n FROM generate_series(1, 50000) AS n;
 
@@ -41,5 +43,5 @@ SELECT -n, 1, 'asked-' || n, 't', 'a', 'w', 'n', '\x00', 1, 1, FALSE, FALSE, 'ol
 
 INSERT INTO kortyx.transitions (id, at, reply) SELECT md5(n::text)::uuid, 4000000000000 + n, '[]' FROM generate_series(1, 100000) AS n;
 
-ANALYZE kortyx.runs, kortyx.interrupts, kortyx.pending_context, kortyx.entries, kortyx.sessions, kortyx.checkpoints,
-    kortyx.checkpoint_questions, kortyx.transitions;
+ANALYZE kortyx.runs, kortyx.interrupts, kortyx.pending_context, kortyx.entries, kortyx.chunks, kortyx.sessions,
+    kortyx.checkpoints, kortyx.checkpoint_questions, kortyx.transitions;

@@ -13,10 +13,7 @@ use tracing::{
     span,
 };
 
-use crate::{
-    support::url,
-    world::{World, connect},
-};
+use crate::world::{World, connect, url_of};
 
 /// Where the driver puts what a server says beside its answers.
 const NOTICES: &str = "sqlx::postgres::notice";
@@ -47,10 +44,7 @@ impl Explained {
 
     /// The server's address for this user.
     pub(crate) fn url(&self) -> String {
-        let url = url();
-        let (_, place) = url.split_once("://").unwrap();
-        let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
-        format!("postgres://{}:explained@{place}", self.name)
+        url_of(&self.name, "explained")
     }
 
     /// Drops the user, and gives what it ran.

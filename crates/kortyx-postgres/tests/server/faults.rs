@@ -11,8 +11,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use kortyx_postgres::{ClockShift, PostgresStore};
-use kortyx_store::{AnswerOutcome, Finished, Park, RunRef, RunStatus, Store, StoreErrorKind};
+use kortyx_store::{
+    AnswerOutcome, Finished, Park, Record, RunRef, RunStatus, Store, StoreErrorKind, conformance::requests,
+};
 
 use crate::{
     proxy::{Cut, Proxy},
@@ -35,7 +38,7 @@ async fn a_transition_whose_reply_was_lost_says_its_first_reply_again() {
         let lease = store.open(open_run(new_run())).await.unwrap();
         assert_eq!(lease.fence, 1, "{cut:?}");
         proxy.cut(cut);
-        let recorded = store.record(kortyx_store::Record { publish: vec![ask("q")], ..record(&lease) }).await.unwrap();
+        let recorded = store.record(Record { publish: vec![ask("q")], ..record(&lease) }).await.unwrap();
         assert_eq!(recorded.published.len(), 1, "{cut:?}");
         proxy.cut(cut);
         let request = suspend(RunRef::Held(lease.clone()), vec![ask("a")], 0);
@@ -53,7 +56,7 @@ async fn a_transition_whose_reply_was_lost_says_its_first_reply_again() {
 }
 
 #[tokio::test]
-async fn entries_and_checkpoints_are_stored_once_however_often_their_connection_breaks() {
+async fn entries_chunks_and_checkpoints_are_stored_once_however_often_their_connection_breaks() {
     let (world, proxy) = (World::new(), Proxy::start(port_of(&url())).await);
     let store = world.behind(&proxy).await;
     let lease = store.open(open_run(new_run())).await.unwrap();
@@ -61,10 +64,17 @@ async fn entries_and_checkpoints_are_stored_once_however_often_their_connection_
     for round in 0..20 {
         proxy.cut(if round % 2 == 0 { Cut::Reply } else { Cut::Request });
         store.record(record(&lease)).await.unwrap();
+        proxy.cut(if round % 2 == 0 { Cut::Reply } else { Cut::Request });
+        let said = vec![Bytes::from(round.to_string())];
+        store.record(Record { chunks: said, ..requests::recording(&lease) }).await.unwrap();
         proxy.cut(if round % 3 == 0 { Cut::Reply } else { Cut::Request });
         assert_eq!(store.append_checkpoint(&run.session_id, checkpoint()).await.unwrap().turn_index, round);
     }
     assert_eq!(world.number("SELECT count(*) FROM kortyx.entries").await, 20);
+    let page = store.chunks(&run.run_id, 0, 100).await.unwrap().unwrap();
+    let said: Vec<_> = page.chunks.into_iter().map(|chunk| (chunk.number, chunk.chunk)).collect();
+    let expected: Vec<_> = (0..20).map(|round| (round + 1, Bytes::from(round.to_string()))).collect();
+    assert_eq!((said, page.last), (expected, 20));
     proxy.cut(Cut::Reply);
     store.park(Park { lease, reason: "changed".to_owned() }).await.unwrap();
     assert_eq!(store.run(&run.run_id).await.unwrap().unwrap().status, RunStatus::Parked);

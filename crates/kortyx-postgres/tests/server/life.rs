@@ -21,7 +21,7 @@ async fn sixteen_processes_that_set_up_at_once_make_one_schema() {
     for setup in setups {
         setup.await.unwrap().unwrap();
     }
-    assert_eq!(world.number("SELECT count(*) FROM kortyx.versions").await, 1);
+    assert_eq!(world.number("SELECT count(*) FROM kortyx.versions").await, 2);
     for store in stores {
         paused(store.as_ref()).await;
     }
@@ -45,10 +45,10 @@ async fn an_edited_schema_is_refused_and_a_missing_one_is_named() {
 async fn a_schema_one_version_ahead_that_works_with_this_one_is_taken() {
     let world = World::new();
     let store = world.store().await;
-    world.execute("INSERT INTO kortyx.versions VALUES (2, 1, 'the next')").await;
+    world.execute("INSERT INTO kortyx.versions VALUES (3, 2, 'the next')").await;
     store.setup().await.unwrap();
     paused(&store).await;
-    world.execute("UPDATE kortyx.versions SET works_with = 2 WHERE version = 2").await;
+    world.execute("UPDATE kortyx.versions SET works_with = 3 WHERE version = 3").await;
     let error = store.setup().await.unwrap_err();
     assert!(error.kind() == StoreErrorKind::Schema && error.to_string().contains("upgrade the program"), "{error}");
 }

@@ -16,4 +16,5 @@ mod support;
 #[cfg(feature = "tls")]
 mod tls;
 mod trips;
+mod upgrade;
 mod world;

@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kortyx_store::{
-    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Fork, InterruptQuery, Park, Reissue, Retention, Rollback,
-    RunRef, Scalar, Scope, Store,
+    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Finish, Fork, InterruptQuery, Park, Reissue, Retention,
+    Rollback, RunRef, Scalar, Scope, Store, Suspend,
 };
 
 use crate::explained::Explained;
@@ -46,7 +46,7 @@ async fn nothing_scans_a_table_of_a_hundred_thousand_rows() {
     }
     let indexed = |node: &str| matches!(node, "Index Scan" | "Index Only Scan" | "Bitmap Heap Scan");
     let reached: BTreeSet<String> = plans.iter().flat_map(|plan| of_store(plan.tables(indexed))).collect();
-    assert_eq!(reached.len(), 8, "tables that an index led to: {reached:?}");
+    assert_eq!(reached.len(), 9, "tables that an index led to: {reached:?}");
 
     // A server process tells its numbers when it ends.
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -63,7 +63,7 @@ async fn scans(world: &World) -> Vec<(String, i64)> {
         ORDER BY relname";
     let rows: Vec<(String, i64)> =
         sqlx::query_as(sql).bind(&world.schema).fetch_all(&mut connect().await).await.unwrap();
-    assert_eq!(rows.len(), 8, "{rows:?}");
+    assert_eq!(rows.len(), 9, "{rows:?}");
     rows
 }
 
@@ -80,10 +80,15 @@ async fn drive(store: &dyn Store) {
     let withdrawn = kortyx_store::Record { withdraw: vec![ask("early").ask], ..record(&lease) };
     store.record(withdrawn).await.unwrap();
     store.renew(&lease, Duration::from_mins(1), 0).await.unwrap();
-    let open = saved(store.suspend(suspend(RunRef::Held(lease), vec![ask("a"), ask("b")], 0)).await.unwrap());
+    let chunks = || vec![b"said".as_slice().into(), b"said again".as_slice().into()];
+    store.record(kortyx_store::Record { chunks: chunks(), ..record(&lease) }).await.unwrap();
+    let pause = suspend(RunRef::Held(lease), vec![ask("a"), ask("b")], 0);
+    let open = saved(store.suspend(Suspend { chunks: chunks(), ..pause }).await.unwrap());
     let claimed = granted(store.answer(answer(&open[0], "yes")).await.unwrap());
     store.answer(answer(&open[0], "yes")).await.unwrap();
-    store.finish(finish(&claimed.lease, 1)).await.unwrap();
+    store.finish(Finish { chunks: chunks(), ..finish(&claimed.lease, 1) }).await.unwrap();
+    let page = store.chunks(&claimed.lease.run_id, 2, 3).await.unwrap().unwrap();
+    assert_eq!((page.chunks.len(), page.last), (3, 6));
     let lease = store.open(open_run(new_run())).await.unwrap();
     store.park(Park { lease, reason: "changed".to_owned() }).await.unwrap();
     let lease = store.open(open_run(new_run())).await.unwrap();

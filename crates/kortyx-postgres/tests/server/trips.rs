@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use kortyx_postgres::PostgresStore;
 use kortyx_store::{
-    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, InterruptQuery, Park, Retention, RunRef, Scope, Store,
+    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, InterruptQuery, Park, Record, Retention, RunRef, Scope,
+    Store,
 };
 
 use crate::{
@@ -27,6 +29,11 @@ macro_rules! assert_one_trip {
     };
 }
 
+/// The same with something that the run says.
+fn said(record: Record) -> Record {
+    Record { chunks: vec![Bytes::from_static(b"said"), Bytes::new()], ..record }
+}
+
 async fn every_transition_is_one_trip(store: &PostgresStore, proxy: &Proxy) {
     // The first calls of a connection make it, and prepare its statements.
     store.now().await.unwrap();
@@ -34,13 +41,17 @@ async fn every_transition_is_one_trip(store: &PostgresStore, proxy: &Proxy) {
     store.interrupt(&question.request_id).await.unwrap();
     let claimed = granted(store.answer(answer(&question, "yes")).await.unwrap());
     store.finish(finish(&claimed.lease, 1)).await.unwrap();
-    store.open(open_run(new_run())).await.unwrap();
+    let lease = store.open(open_run(new_run())).await.unwrap();
+    store.record(said(record(&lease))).await.unwrap();
+    store.chunks(&lease.run_id, 0, 10).await.unwrap();
     proxy.trips();
 
     let lease = store.open(open_run(new_run())).await.unwrap();
     assert_eq!(proxy.trips(), 1, "open");
     assert_one_trip!(proxy,
         "record": store.record(record(&lease)),
+        "record, with chunks": store.record(said(record(&lease))),
+        "chunks": store.chunks(&lease.run_id, 0, 10),
         "renew": store.renew(&lease, Duration::from_mins(1), 0),
         "suspend, held": store.suspend(suspend(RunRef::Held(lease.clone()), vec![ask("a"), ask("b")], 0)),
     );

@@ -35,6 +35,14 @@ pub(crate) fn at_port(url: &str, port: u16) -> String {
     url.replace(&format!(":{}/", port_of(url)), &format!(":{port}/"))
 }
 
+/// The server's address for this user.
+pub(crate) fn url_of(user: &str, password: &str) -> String {
+    let url = url();
+    let (_, place) = url.split_once("://").unwrap();
+    let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+    format!("postgres://{user}:{password}@{place}")
+}
+
 pub(crate) struct World {
     pub(crate) schema: String,
     pub(crate) shift: ClockShift,

@@ -1,9 +1,10 @@
 -- Ends a run. Or, when it has answers that the driver did not see, gives those.
 -- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen, status, 1 with a reason, the reason
--- ARGV[3…]  definition, outcome, of a new run its fixed part; where there is a checkpoint, its id and what it is given with
+-- ARGV[3…]  definition, outcome, of a new run its fixed part; where there is a checkpoint or a chunk, the
+--           checkpoint's id ('' for none) and what it is given with; chunks
 -- Replies: 'done', or 'answered' and answers
 local is_new, run_id, fence, seen, status, has_reason, reason = struct.unpack('>BI2c0ddBBI4c0', ARGV[2])
-local turn = ARGV[6]
+local turn = ARGV[6] ~= '' and ARGV[6]
 
 return K.once_for(run_id, function(run)
   local ids = {}
@@ -22,6 +23,7 @@ return K.once_for(run_id, function(run)
     if #answers > 0 then return { 'answered', answers } end
     K.bind(run, ARGV[3])
   end
+  K.say(run, 8)
   local closing = status == K.CANCELLED_RUN and K.CANCELLED or K.SUPERSEDED
   K.end_run(run, status, closing, has_reason == 1 and reason or nil, ARGV[4])
   if turn then K.append_turn(turn, ARGV[7], run, nil) end

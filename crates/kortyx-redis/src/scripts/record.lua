@@ -1,6 +1,6 @@
--- Appends entries, publishes and withdraws questions, reads answers.
+-- Appends entries and chunks, publishes and withdraws questions, reads answers.
 -- ARGV[2]  packed: the run's id, fence, answers seen, count of entries; then questions and keys to withdraw, see publish.lua
--- ARGV[3…]  entries, then the rest of each question
+-- ARGV[3…]  entries, the rest of each question, chunks
 -- Replies: answers, published questions, whether the run was asked to stop
 local run_id, fence, seen, count, asks_from = struct.unpack('>I2c0ddI4', ARGV[2])
 local new, withdraw = K.read_asks(ARGV[2], asks_from, 3 + count)
@@ -16,6 +16,7 @@ return K.once_for(run_id, function(run)
   end
   for i = 1, count do K.add(run.fields, 'e' .. run.entries + i, ARGV[2 + i]) end
   run.entries = run.entries + count
+  K.say(run, 3 + count + #new)
   run.updated = K.now
   K.change(run)
   return { K.unseen(run, seen), published, run.stop }

@@ -6,6 +6,7 @@ local q = cjson.decode(ARGV[2])
 local function repair_run(run)
   local ttl = math.max(redis.call('PTTL', run.key), 0)
   K.hint('set', K.locator('r', run.id), ttl, K.digest)
+  if run.has_said and ttl > 0 then K.hint('ttl', K.key('out', run.id), ttl) end
   if run.old_index then K.hint('+', run.old_index, select(2, K.place(run)), run.old_member) end
   local ids = K.question_ids(run)
   for _, id in ipairs(ids) do K.hint('set', K.locator('q', id), ttl, K.digest .. run.id) end

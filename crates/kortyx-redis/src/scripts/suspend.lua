@@ -1,11 +1,12 @@
 -- Ends a driver's turn: the run waits. Or, when it has answers that the driver did not see, gives those.
 -- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen; then questions and keys to withdraw, see publish.lua
--- ARGV[3…]  definition, snapshot, of a new run its fixed part, the rest of each question; where there is a checkpoint, its id and
---           what it is given with
+-- ARGV[3…]  definition, snapshot, of a new run its fixed part, the rest of each question; where there is a checkpoint or a
+--           chunk, the checkpoint's id ('' for none) and what it is given with; chunks
 -- Replies: 'saved' and the open questions, 'answered' and answers, 'cancelled', or 'expired'
 local is_new, run_id, fence, seen, asks_from = struct.unpack('>BI2c0dd', ARGV[2])
 local new, withdraw = K.read_asks(ARGV[2], asks_from, 6)
 local turn, given_with = ARGV[6 + #new], ARGV[7 + #new]
+if turn == '' then turn = nil end
 
 local function is_waiting(run)
   for _, it in ipairs(run.live) do
@@ -50,6 +51,7 @@ return K.once_for(run_id, function(run)
     run = K.add_run(run_id, ARGV[5], ARGV[3], ARGV[4], 0)
   else
     if run.stop == 1 then
+      K.say(run, 8 + #new)
       K.end_run(run, K.CANCELLED_RUN, K.CANCELLED, nil, nil)
       return { 'cancelled' }
     end
@@ -58,6 +60,7 @@ return K.once_for(run_id, function(run)
     K.bind(run, ARGV[3])
     K.withdraw_all(run, withdraw)
   end
+  K.say(run, 8 + #new)
   for _, it in ipairs(new) do K.publish(run, it, K.later(it.ttl)) end
   if not is_waiting(run) then
     K.end_run(run, K.EXPIRED_RUN, K.EXPIRED, nil, nil)

@@ -8,6 +8,7 @@ mod support;
 mod deployment;
 mod faults;
 mod ordinary;
+mod output;
 mod placed;
 mod repeats;
 mod snapshots;

@@ -11,7 +11,7 @@ use crate::support::{Server, set_up};
 use bytes::Bytes;
 use kortyx_redis::RedisStore;
 use kortyx_store::conformance::requests::{self, answering, ask, driver, finishing, granted, new_run, suspending};
-use kortyx_store::{NewInterrupt, NewRun, RunRef, Scalar, Store};
+use kortyx_store::{NewInterrupt, NewRun, RunRef, Scalar, Store, Suspend};
 
 /// Two stores on one server. Only the first has an ordinary case: the other never touches two slots.
 struct Twins {
@@ -63,6 +63,7 @@ impl Twins {
                 fields.sort();
                 fields
             }
+            "list" => self.server.lines(&["LRANGE", key, "0", "-1"]),
             "zset" => {
                 let read = self.server.lines(&["ZRANGE", key, "0", "-1", "WITHSCORES"]);
                 read.iter().map(|part| timeless(part)).collect()
@@ -217,6 +218,23 @@ async fn the_ordinary_case_takes_ids_and_sessions_as_the_general_one_does() {
             assert_eq!(error.kind(), kortyx_store::StoreErrorKind::AlreadyExists);
         }
     }
+}
+
+/// No ordinary case knows of what runs say.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_said_something_is_answered_and_ended_as_any_other() {
+    let twins = Twins::new().await;
+    let (run, question) = (with_context(), ask("a"));
+    for store in &twins.stores {
+        let suspend = suspending(RunRef::New(run.clone(), driver()), vec![question.clone()]);
+        let suspend = Suspend { chunks: vec![Bytes::from_static(b"said")], ..suspend };
+        let open = requests::saved(store.suspend(suspend).await.unwrap());
+        let claimed = granted(store.answer(answering(&open[0])).await.unwrap());
+        store.finish(finishing(claimed)).await.unwrap();
+    }
+    let keys = twins.assert_same("ended").await;
+    let list = keys.iter().find(|(key, _)| key.contains(":out:")).unwrap().1;
+    assert_eq!(list, &("list".to_owned(), true, vec!["said".to_owned()]));
 }
 
 /// The rest of a script is many times as long as its ordinary case: what reaches it takes longer by far.

@@ -10,7 +10,7 @@ use kortyx_store::conformance::requests::{
     answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin, suspending, unique,
 };
 use kortyx_store::{
-    AnswerOutcome, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ExpireRequest, Finished, Fork,
+    AnswerOutcome, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ExpireRequest, Finish, Finished, Fork,
     ForkOutcome, NewCheckpoint, NewInterrupt, Record, Reissue, Retention, Rollback, RollbackOutcome, RunRef, RunStatus,
     Store, StoreExt as _, Suspend,
 };
@@ -77,7 +77,7 @@ async fn a_driver_that_lost_replies_drove_once() {
         entries: vec![Bytes::from_static(b"e1")],
         publish: vec![ask("a")],
         withdraw: Vec::new(),
-        chunks: Vec::new(),
+        chunks: vec![Bytes::from_static(b"c1")],
         answers_seen: 0,
     };
     let recorded = w.losing(w.store.record(record)).await.unwrap();
@@ -91,8 +91,11 @@ async fn a_driver_that_lost_replies_drove_once() {
     assert_eq!(claimed.first().unwrap().entries, [Bytes::from_static(b"e1")]);
 
     let claimed = claimed.into_iter().next().unwrap();
-    let suspend =
-        Suspend { checkpoint: Some(checkpoint("turn")), ..suspending(RunRef::Held(claimed.lease), vec![ask("b")]) };
+    let suspend = Suspend {
+        checkpoint: Some(checkpoint("turn")),
+        chunks: vec![Bytes::from_static(b"c2"), Bytes::from_static(b"c3")],
+        ..suspending(RunRef::Held(claimed.lease), vec![ask("b")])
+    };
     let saved = w.losing(w.store.suspend(suspend)).await.unwrap();
     let kortyx_store::Suspended::Saved(open) = saved else { panic!("{saved:?}") };
     assert_eq!(open.len(), 2);
@@ -101,7 +104,10 @@ async fn a_driver_that_lost_replies_drove_once() {
     let first = open.first().unwrap();
     let claimed = granted(w.losing(w.store.answer(answering(first))).await.unwrap());
     assert_eq!((claimed.lease.fence, claimed.answers.len(), claimed.run.answers), (3, 1, 1));
-    assert_eq!(w.losing(w.store.finish(finishing(claimed))).await.unwrap(), Finished::Done);
+    let finish = Finish { chunks: vec![Bytes::from_static(b"c4")], ..finishing(claimed) };
+    assert_eq!(w.losing(w.store.finish(finish)).await.unwrap(), Finished::Done);
+    let page = w.store.chunks(&run.run_id, 0, 10).await.unwrap().unwrap();
+    assert_eq!(page.chunks.into_iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), ["c1", "c2", "c3", "c4"]);
     let stored = w.store.run(&run.run_id).await.unwrap().unwrap();
     assert_eq!((stored.status, stored.fence, stored.answers), (RunStatus::Completed, 3, 1));
     assert!(matches!(w.store.answer(answering(first)).await.unwrap(), AnswerOutcome::Duplicate(..)));

@@ -11,7 +11,8 @@
 --   s       hash    the session itself: id, born, n (its runs), t (1: it has checkpoints), idle (since when, if it
 --                   is and has checkpoints)
 --   o       zset    what is open, in order: its questions by `stamp.number.ID\31RUN`, its runs by `rstamp.number.RUN`
---   r:RUN   hash    a run with all that belongs to it, see run.lua
+--   r:RUN   hash    a run with all that belongs to it but what it said, see run.lua
+--   out:RUN list    what it said, if it said anything: chunks as they came, the first of them number 1
 --   t  c    zset, hash    checkpoints: ids by turn, and what is in them
 --   m:OP    string  what a transition of more than one run replied, for a while
 -- Keys beside sessions are hints: `prefix:{PART}:l:KIND:ID`, where an id belongs: the session's digest, of a question followed by

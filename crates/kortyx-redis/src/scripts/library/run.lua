@@ -8,6 +8,7 @@
 --   s     its snapshot as it came, which may be compressed;  e1 e2 …  entries recorded since
 --   q:ID  the rest of a question;  a:ID  its answer;  d:ID  its record once it is in `k` no more
 --   u  z  reason and outcome
+--   o     1: it said something
 --   m     what the last transitions replied, by their ids
 K.RUNNING, K.SUSPENDED, K.PARKED, K.COMPLETED, K.CANCELLED_RUN, K.EXPIRED_RUN = RUNNING, SUSPENDED, 3, 4, 6, 7
 K.STATUS = { 'running', 'suspended', 'parked', 'completed', 'failed', 'cancelled', 'expired' }
@@ -44,13 +45,13 @@ end
 function K.load_run(id)
   if K.runs[id] ~= nil then return K.runs[id] end
   local name = K.key('r', id)
-  local values = redis.call('HMGET', name, 'h', 'k', 'f', 'w', 'm', 'u')
+  local values = redis.call('HMGET', name, 'h', 'k', 'f', 'w', 'm', 'u', 'o')
   if not values[1] then
     K.runs[id] = false
     return false
   end
   local run, version = { key = name, h = values[1], k = values[2] or '', f = values[3], w = values[4], m = values[5] or '',
-    reason = values[6] or nil }, nil
+    reason = values[6] or nil, has_said = values[7] }, nil
   version = string.byte(values[1])
   if version ~= VERSION then K.refuse('corrupt', 'a run has format ' .. version .. ', this code knows ' .. VERSION) end
   version, run.status, run.stop, run.fence, run.till, run.answers, run.epoch, run.created, run.updated, run.entries,
@@ -123,7 +124,10 @@ function K.commit(run, said)
   end
   K.with_all('HSET', run.key, fields)
   if #run.gone > 0 then K.with_all('HDEL', run.key, run.gone) end
-  if run.is_ended then redis.call('PEXPIRE', run.key, K.keep) end
+  if run.is_ended then
+    redis.call('PEXPIRE', run.key, K.keep)
+    if run.has_said then redis.call('PEXPIRE', K.key('out', run.id), K.keep) end
+  end
 end
 
 function K.change(run)
@@ -157,6 +161,21 @@ function K.add_run(id, fixed, definition, snapshot, answers)
   K.add(K.opened, 0, 'r' .. run.stamp .. id)
   K.locate('r', id, K.digest)
   return run
+end
+
+-- Appends what the run says, the arguments from this one on, if there are any. Nothing may refuse the transition any more.
+function K.say(run, from)
+  if not ARGV[from] then return end
+  local name = K.key('out', run.id)
+  if not run.has_said then
+    -- A full server refuses the first. Where another run with this id was, the list may have outlived it.
+    redis.call('HSET', run.key, 'o', '1')
+    redis.call('DEL', name)
+    run.has_said = '1'
+  end
+  for at = from, #ARGV, K.MANY do
+    redis.call('RPUSH', name, unpack(ARGV, at, math.min(at + K.MANY - 1, #ARGV)))
+  end
 end
 
 -- Grants the run's next lease.
@@ -278,6 +297,7 @@ function K.remove_run(run)
   for _, id in ipairs(K.question_ids(run)) do K.hint('del', K.locator('q', id), 0) end
   K.hint('del', K.locator('r', run.id), 0)
   redis.call('DEL', run.key)
+  if run.has_said then redis.call('DEL', K.key('out', run.id)) end
   redis.call('HINCRBY', KEYS[1], 'n', -1)
   K.forget_unused_session()
 end

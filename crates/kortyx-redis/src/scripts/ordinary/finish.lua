@@ -1,5 +1,5 @@
 -- The ordinary case: a run ends that asked one question in all and has its answer, on a server without slots; no checkpoint, no
--- reason, no entries. It writes what the rest of this script would, which decides over everything else.
+-- reason, no entries, nothing said. It writes what the rest of this script would, which decides over everything else.
 -- Replies: 'D'
 local function ordinary()
   local prefix, single, offset, keep, idle, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
@@ -8,9 +8,9 @@ local function ordinary()
   local call, key = redis.call, KEYS[1]
   local base = string.sub(key, 1, -2)
   local run_key = base .. 'r:' .. run_id
-  local stored = call('HMGET', run_key, 'h', 'k', 'w', 'm')
+  local stored = call('HMGET', run_key, 'h', 'k', 'w', 'm', 'o')
   local head, live, definition, said = stored[1], stored[2], stored[3], stored[4]
-  if not head or not live or live == '' or not said or #said > KEPT_REPLIES or string.find(said, op, 1, true) then return nil end
+  if stored[5] or not head or not live or live == '' or not said or #said > KEPT_REPLIES or string.find(said, op, 1, true) then return nil end
   if definition ~= ARGV[3] or string.byte(head) ~= VERSION or string.byte(live) ~= VERSION then return nil end
 
   local _, status, stop, granted, till, answers, epoch, created, _, entries, moved, stamp = struct.unpack(HEAD, head)
