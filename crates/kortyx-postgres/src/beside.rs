@@ -25,7 +25,7 @@ pub(crate) type Beside<'a> = Option<&'a dyn SnapshotCache>;
 impl PostgresStore {
     pub(crate) async fn open_run(&self, cache: Beside<'_>, request: OpenRun) -> Result<Lease, StoreError> {
         const NAME: &str = "open";
-        self.check(NAME, [("a snapshot", &request.snapshot)])?;
+        self.check(NAME, said(&request.chunks).chain([("a snapshot", &request.snapshot)]))?;
         let revision = cache.and_then(|cache| cache.revision(&request.snapshot));
         let head = self.transit(NAME, "open", drafts::open(&request).with("revision", text(revision))).await?.head;
         let run_id = request.run.run_id;

@@ -18,6 +18,7 @@ pub(crate) fn open(request: &OpenRun) -> Draft {
         .with("pin", request::pin(&request.run.workflow))
         .with("driver", request::driver(Some(&request.driver)))
         .with_payload("snapshot", &request.snapshot)
+        .with_chunks(&request.chunks)
 }
 
 pub(crate) fn record(request: &Record) -> Draft {

@@ -45,3 +45,27 @@ impl Statements {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::request::Draft;
+
+    #[test]
+    fn a_transition_without_chunks_says_nothing_of_them_and_runs_its_own_statement() {
+        let config = PostgresConfig::parse("postgres://db/app").unwrap();
+        let statements = Statements::new(&config);
+        for operation in ["open", "record", "suspend", "finish"] {
+            let plain = Draft::new().transition(operation).unwrap();
+            let silent = Draft::new().with_chunks(&[]).transition(operation).unwrap();
+            assert_eq!((&silent.body, statements.of(&silent)), (&plain.body, statements.of(&plain)));
+            assert!(!statements.of(&silent).contains("_v2") && !silent.inline(&config, false).contains("_v2"));
+
+            let said = Draft::new().with_chunks(&[Bytes::new(), Bytes::new()]).transition(operation).unwrap();
+            assert!(statements.of(&said).contains("transit_v2(") && said.inline(&config, false).contains("quiet_v2("));
+            assert_eq!(said.body["chunks"], serde_json::json!([1, 2]));
+        }
+    }
+}

@@ -74,12 +74,13 @@ impl RedisStore {
 
     pub(crate) async fn open_run(&self, open: OpenRun) -> Result<Lease, StoreError> {
         const OPERATION: &str = "open";
-        let OpenRun { run, driver, snapshot } = open;
+        let OpenRun { run, driver, snapshot, chunks } = open;
         let mut request = self.request(OPERATION);
         request.packed.id(run.run_id.as_str()).number(millis(driver.ttl));
         request.payloads.push(definition(&run.workflow));
         request.snapshot(snapshot)?;
         request.payloads.push(fixed(&run));
+        request.chunks(chunks)?;
         let (digest, ids) = (session_digest(&run.session_id), ids_of(Some(&run.run_id), None, &[], None));
         let said = self.bring(OPERATION, &script::OPEN, &digest, &ids, request).await?;
         let read = || {

@@ -42,6 +42,8 @@ BEGIN
     END IF;
     IF reply IS NULL THEN
         CASE p_operation
+        WHEN 'open' THEN
+            reply := kortyx.open_v1(p, b);
         WHEN 'record' THEN
             reply := kortyx.record_v1(p, b);
         WHEN 'suspend' THEN

@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kortyx_store::{
-    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Finish, Fork, InterruptQuery, Park, Reissue, Retention,
-    Rollback, RunRef, Scalar, Scope, Store, Suspend,
+    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Finish, Fork, InterruptQuery, OpenRun, Park, Reissue,
+    Retention, Rollback, RunRef, Scalar, Scope, Store, Suspend,
 };
 
 use crate::explained::Explained;
@@ -74,13 +74,13 @@ async fn rows_read(world: &World) -> i64 {
 }
 
 async fn drive(store: &dyn Store) {
-    let lease = store.open(open_run(new_run())).await.unwrap();
+    let chunks = || vec![b"said".as_slice().into(), b"said again".as_slice().into()];
+    let lease = store.open(OpenRun { chunks: chunks(), ..open_run(new_run()) }).await.unwrap();
     let published = kortyx_store::Record { publish: vec![ask("early")], ..record(&lease) };
     store.record(published).await.unwrap();
     let withdrawn = kortyx_store::Record { withdraw: vec![ask("early").ask], ..record(&lease) };
     store.record(withdrawn).await.unwrap();
     store.renew(&lease, Duration::from_mins(1), 0).await.unwrap();
-    let chunks = || vec![b"said".as_slice().into(), b"said again".as_slice().into()];
     store.record(kortyx_store::Record { chunks: chunks(), ..record(&lease) }).await.unwrap();
     let pause = suspend(RunRef::Held(lease), vec![ask("a"), ask("b")], 0);
     let open = saved(store.suspend(Suspend { chunks: chunks(), ..pause }).await.unwrap());
@@ -88,7 +88,7 @@ async fn drive(store: &dyn Store) {
     store.answer(answer(&open[0], "yes")).await.unwrap();
     store.finish(Finish { chunks: chunks(), ..finish(&claimed.lease, 1) }).await.unwrap();
     let page = store.chunks(&claimed.lease.run_id, 2, 3).await.unwrap().unwrap();
-    assert_eq!((page.chunks.len(), page.last), (3, 6));
+    assert_eq!((page.chunks.len(), page.last), (3, 8));
     let lease = store.open(open_run(new_run())).await.unwrap();
     store.park(Park { lease, reason: "changed".to_owned() }).await.unwrap();
     let lease = store.open(open_run(new_run())).await.unwrap();

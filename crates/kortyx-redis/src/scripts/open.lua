@@ -1,6 +1,6 @@
 -- Makes a run durable and grants its first lease.
 -- ARGV[2]  packed: the run's id, how long the lease lasts (ms)
--- ARGV[3…]  definition, snapshot, fixed part
+-- ARGV[3…]  definition, snapshot, fixed part, chunks
 -- Replies: fence, end of the lease
 local run_id, ttl = struct.unpack('>I2c0d', ARGV[2])
 
@@ -8,6 +8,7 @@ return K.once_for(run_id, function(run)
   if run then K.refuse('exists', 'run ' .. run_id .. ' exists') end
   K.check_elsewhere({ 'r', run_id })
   run = K.add_run(run_id, ARGV[5], ARGV[3], ARGV[4], 0)
+  K.say(run, 6)
   K.grant(run, ttl)
   return { run.fence, run.till }
 end)

@@ -11,8 +11,8 @@ use kortyx_store::conformance::requests::{
 };
 use kortyx_store::{
     AnswerOutcome, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ExpireRequest, Finish, Finished, Fork,
-    ForkOutcome, NewCheckpoint, NewInterrupt, Record, Reissue, Retention, Rollback, RollbackOutcome, RunRef, RunStatus,
-    Store, StoreExt as _, Suspend,
+    ForkOutcome, NewCheckpoint, NewInterrupt, OpenRun, Record, Reissue, Retention, Rollback, RollbackOutcome, RunRef,
+    RunStatus, Store, StoreExt as _, Suspend,
 };
 
 /// A store whose replies can be swallowed.
@@ -70,7 +70,8 @@ fn reissue(to: &CheckpointRecord) -> Vec<Reissue> {
 async fn a_driver_that_lost_replies_drove_once() {
     let w = World::new().await;
     let run = new_run();
-    let lease = w.losing(w.store.open(opening(run.clone()))).await.unwrap();
+    let open = OpenRun { chunks: vec![Bytes::from_static(b"c0")], ..opening(run.clone()) };
+    let lease = w.losing(w.store.open(open)).await.unwrap();
     assert_eq!(lease.fence, 1);
     let record = Record {
         lease: lease.clone(),
@@ -107,7 +108,7 @@ async fn a_driver_that_lost_replies_drove_once() {
     let finish = Finish { chunks: vec![Bytes::from_static(b"c4")], ..finishing(claimed) };
     assert_eq!(w.losing(w.store.finish(finish)).await.unwrap(), Finished::Done);
     let page = w.store.chunks(&run.run_id, 0, 10).await.unwrap().unwrap();
-    assert_eq!(page.chunks.into_iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), ["c1", "c2", "c3", "c4"]);
+    assert_eq!(page.chunks.into_iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), ["c0", "c1", "c2", "c3", "c4"]);
     let stored = w.store.run(&run.run_id).await.unwrap().unwrap();
     assert_eq!((stored.status, stored.fence, stored.answers), (RunStatus::Completed, 3, 1));
     assert!(matches!(w.store.answer(answering(first)).await.unwrap(), AnswerOutcome::Duplicate(..)));
