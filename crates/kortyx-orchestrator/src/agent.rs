@@ -12,8 +12,7 @@ use tokio_util::{
 
 use crate::{
     AgentBuilder, OrchestratorError, driver::Drivers, follow::Followers, hooks::Hooks, settings::Settings,
-    telemetry::Telemetry,
-    worker::WorkerConfig,
+    telemetry::Telemetry, worker::WorkerConfig,
 };
 
 /// Runs workflows over a store, takes answers, and keeps runs going when processes come and go.
