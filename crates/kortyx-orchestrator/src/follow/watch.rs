@@ -44,7 +44,7 @@ impl Follower {
     pub(super) async fn news(&mut self) {
         let Some(news) = &mut self.news else { return std::future::pending().await };
         if news.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }
