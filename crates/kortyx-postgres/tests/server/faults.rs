@@ -14,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use kortyx_postgres::{ClockShift, PostgresStore};
 use kortyx_store::{
-    AnswerOutcome, Finished, Park, Record, RunRef, RunStatus, Store, StoreErrorKind, conformance::requests,
+    AnswerOutcome, Finish, Finished, Park, Record, RunRef, RunStatus, Store, StoreErrorKind, conformance::requests,
 };
 
 use crate::{
@@ -107,7 +107,7 @@ async fn a_granted_run_that_was_taken_over_meanwhile_is_not_handed_out_again() {
     );
 }
 
-/// Pauses, answers and finishes until told to stop; gives how many runs it completed. No error may reach it.
+/// Pauses, answers, says something and finishes until told to stop; gives how many runs it completed. No error may reach it.
 pub(crate) async fn work(store: Arc<PostgresStore>, stop: Arc<AtomicBool>) -> u64 {
     let mut completed = 0;
     while !stop.load(Ordering::SeqCst) {
@@ -118,7 +118,13 @@ pub(crate) async fn work(store: Arc<PostgresStore>, stop: Arc<AtomicBool>) -> u6
         }
         let run = store.run(&question.run_id).await.unwrap().unwrap();
         let lease = kortyx_store::Lease { run_id: run.run_id, fence: run.fence, until: run.created_at };
-        assert_eq!(store.finish(finish(&lease, 1)).await.unwrap(), Finished::Done);
+        let chunks = |texts: &[&'static str]| texts.iter().map(|text| Bytes::from_static(text.as_bytes())).collect();
+        let said = Record { chunks: chunks(&["1", "2"]), ..requests::recording(&lease) };
+        store.record(said).await.unwrap();
+        let end = Finish { chunks: chunks(&["3"]), ..finish(&lease, 1) };
+        assert_eq!(store.finish(end).await.unwrap(), Finished::Done);
+        let page = store.chunks(&lease.run_id, 0, 10).await.unwrap().unwrap();
+        assert_eq!(page.chunks.into_iter().map(|chunk| chunk.chunk).collect::<Vec<_>>(), ["1", "2", "3"]);
         completed += 1;
     }
     completed

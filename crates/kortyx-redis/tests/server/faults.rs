@@ -9,12 +9,15 @@ use std::{
 };
 
 use crate::support::{Cluster, Server, Watched, proxy::Proxy, set_up};
+use bytes::Bytes;
 use kortyx_redis::{RedisConfig, RedisStore};
 use kortyx_store::conformance::requests::{
-    answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin, suspending,
+    answering, ask, claiming, driver, finishing, granted, new_run, opening, paused, paused_run, pin, recording,
+    suspending,
 };
 use kortyx_store::{
-    ExpireRequest, InterruptQuery, NewInterrupt, RunRef, RunStatus, Scalar, Scope, Store, StoreError, StoreErrorKind,
+    ExpireRequest, Finish, InterruptQuery, NewInterrupt, Record, RunRef, RunStatus, Scalar, Scope, Store, StoreError,
+    StoreErrorKind,
 };
 
 /// Drives runs from pause to end until told to stop; counts those that ended, and passes on every error.
@@ -62,14 +65,26 @@ impl Load {
     }
 }
 
-/// One run from its pause to its end, with exactly one answer.
+/// One run from its pause to its end, with exactly one answer. Every other one says something, once.
 async fn drive(store: &RedisStore) -> Result<(), StoreError> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let chunks =
+        |texts: &[&'static str]| texts.iter().map(|text| Bytes::from_static(text.as_bytes())).collect::<Vec<_>>();
+    let speaks = NEXT.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
     let question = paused(store).await?;
     let claimed = granted(store.answer(answering(&question)).await?);
     assert_eq!((claimed.answers.len(), claimed.lease.fence), (1, 1));
-    store.finish(finishing(claimed)).await?;
+    if speaks {
+        store.record(Record { chunks: chunks(&["1", "2"]), ..recording(&claimed.lease) }).await?;
+        store.finish(Finish { chunks: chunks(&["3"]), ..finishing(claimed) }).await?;
+    } else {
+        store.finish(finishing(claimed)).await?;
+    }
     let run = store.run(&question.run_id).await?.unwrap();
     assert_eq!((run.status, run.answers, run.fence), (RunStatus::Completed, 1, 1));
+    let page = store.chunks(&question.run_id, 0, 10).await?.unwrap();
+    let said: Vec<_> = page.chunks.into_iter().map(|chunk| chunk.chunk).collect();
+    assert_eq!(said, if speaks { chunks(&["1", "2", "3"]) } else { Vec::new() });
     Ok(())
 }
 
