@@ -25,7 +25,8 @@ pub use kortyx_contracts::*;
 pub use kortyx_contracts::FacadeChoiceOptions as ChoiceOptions;
 pub use kortyx_orchestrator::*;
 pub use kortyx_runtime::{
-    AskGroup, CallError, NodeContext, NodeError, NodeOutput, NodeResult, StateHandle, StructuredStream, Workflow,
+    AskGroup, CallError, FinalResponse, NodeContext, NodeError, NodeOutput, NodeResult, StateHandle, StructuredStream,
+    Workflow,
     workflow::{DefinitionError, END, NodeOptions, Retry},
 };
 
@@ -38,7 +39,7 @@ pub mod prelude {
     pub use kortyx_orchestrator::{Agent, ExecuteOptions};
     pub use kortyx_protocol::{ExecutionResult, ResumeResponse};
     pub use kortyx_runtime::{
-        NodeContext, NodeError, NodeOutput, NodeResult, Workflow,
+        FinalResponse, NodeContext, NodeError, NodeOutput, NodeResult, Workflow,
         workflow::{DefinitionError, END},
     };
 }

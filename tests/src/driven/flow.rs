@@ -19,6 +19,9 @@ pub(super) const EFFECTS: [&str; 9] =
 /// The questions of one rich run, by their author's ids: an id as often as it is asked.
 pub(super) const QUESTIONS: [&str; 6] = ["round", "round", "left", "right", "approve", "approve"];
 
+/// The effects of one run that works on after its response, each of which happens once.
+pub(super) const BACKGROUND_EFFECTS: [&str; 4] = ["take", "work", "deliver", "bill"];
+
 /// The workflows, with the log that their effects go to.
 pub struct Flows {
     /// Plain code, steps, a loop that asks twice, two parallel questions, a child that asks twice, a last step.
@@ -29,6 +32,8 @@ pub struct Flows {
     pub asking: Workflow,
     /// Asks as often as its input says, all at once, with one step when all is answered.
     pub crowd: Workflow,
+    /// Completes its response, works on, and asks later.
+    pub background: Workflow,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -48,7 +53,13 @@ impl Flows {
     /// The workflows over this log.
     pub fn new(log: &Log) -> Result<Self, DefinitionError> {
         let child = child(log)?;
-        Ok(Self { rich: rich(log, &child)?, asking: asking(log)?, crowd: crowd(log)?, child })
+        Ok(Self {
+            rich: rich(log, &child)?,
+            asking: asking(log)?,
+            crowd: crowd(log)?,
+            background: background(log)?,
+            child,
+        })
     }
 }
 
@@ -97,6 +108,27 @@ fn asking(log: &Log) -> Result<Workflow, DefinitionError> {
 
 fn crowd(log: &Log) -> Result<Workflow, DefinitionError> {
     Workflow::builder("crowd").node("ask", over!(log, ask_all)).build()
+}
+
+fn background(log: &Log) -> Result<Workflow, DefinitionError> {
+    let flow = Workflow::builder("background").node("take", over!(log, take)).node("bill", over!(log, bill));
+    flow.edge("take", "bill").build()
+}
+
+async fn take(ctx: NodeContext, log: &Log) -> NodeResult {
+    log.effect(&ctx, "take", "take").await?;
+    ctx.message("We are on it.").await;
+    ctx.complete_response("Thanks.").await?;
+    log.effect(&ctx, "work", "work").await?;
+    let answer = ctx.interrupt("stock", Text::new("Where is it?")).await?;
+    log.effect(&ctx, "deliver", "deliver").await?;
+    Ok(NodeOutput::new().data("stock", &answer))
+}
+
+async fn bill(ctx: NodeContext, log: &Log) -> NodeResult {
+    ctx.complete_response("Thanks again.").await?;
+    log.effect(&ctx, "bill", "bill").await?;
+    Ok(NodeOutput::new())
 }
 
 async fn rounds(ctx: NodeContext, log: &Log) -> NodeResult {

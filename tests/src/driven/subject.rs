@@ -30,6 +30,8 @@ pub enum Flow {
     Rich,
     /// As many questions, one after the other, each with a step.
     Asking(usize),
+    /// A response that ends before the work, and a question after it.
+    Background,
 }
 
 impl Driven {
@@ -89,13 +91,15 @@ impl Subject for Driven {
 
     fn agent(&self, builder: AgentBuilder, log: &Log) -> Result<AgentBuilder, BoxError> {
         let flows = Flows::new(log)?;
-        Ok(builder.workflow(&flows.rich).workflow(&flows.child).workflow(&flows.asking).workflow(&flows.crowd))
+        let builder = builder.workflow(&flows.rich).workflow(&flows.child).workflow(&flows.asking);
+        Ok(builder.workflow(&flows.crowd).workflow(&flows.background))
     }
 
     async fn begin(&self, agent: &Agent, number: u64) -> Result<ExecutionResult, OrchestratorError> {
         let (id, input) = match self.flow {
             Flow::Rich => ("rich", json!({})),
             Flow::Asking(times) => ("asking", json!(times)),
+            Flow::Background => ("background", json!({})),
         };
         let input = RawJson::of(&input).map_err(|error| OrchestratorError::InvalidRequest(error.to_string()))?;
         agent.execute_by_id(id, None, input, Self::options(number)).await
@@ -113,6 +117,7 @@ impl Subject for Driven {
         match &*run.record.workflow.id {
             "rich" => verdict::rich(run),
             "asking" => verdict::asking(run),
+            "background" => verdict::background(run),
             _ => Ok(()),
         }
     }

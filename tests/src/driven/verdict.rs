@@ -10,7 +10,7 @@ use kortyx::{
 use kortyx_testkit::EndedRun;
 use serde_json::Value;
 
-use super::flow::{EFFECTS, QUESTIONS};
+use super::flow::{BACKGROUND_EFFECTS, EFFECTS, QUESTIONS};
 
 /// The answers to each question, by its author's id, in the order of acceptance.
 type Answers = BTreeMap<String, Vec<String>>;
@@ -34,6 +34,15 @@ pub(super) fn asking(run: &EndedRun) -> Result<(), String> {
     let wanted: BTreeSet<String> = (0..run.questions.len()).map(|round| format!("act-{round}")).collect();
     equal("effects", &run.effects, &wanted)?;
     let output = Answers::from([("ask".to_owned(), texts(run.data.get("answers")))]);
+    equal("answers", &output, &answers(&run.questions)?)
+}
+
+/// A run that works on after its response: its question is marked as asked then.
+pub(super) fn background(run: &EndedRun) -> Result<(), String> {
+    equal("effects", &run.effects, &BACKGROUND_EFFECTS.iter().map(ToString::to_string).collect())?;
+    let after: Vec<bool> = run.questions.iter().map(|question| question.after_response_completed).collect();
+    equal("questions after the response", &after, &vec![true])?;
+    let output = Answers::from([("stock".to_owned(), texts(run.data.get("stock")))]);
     equal("answers", &output, &answers(&run.questions)?)
 }
 

@@ -4,6 +4,8 @@
 //! of the engine alone in `kortyx-runtime`, cases that need real processes beside this program.
 
 #[cfg(test)]
+mod background;
+#[cfg(test)]
 mod k01_gate;
 #[cfg(test)]
 mod k01_verdicts;
@@ -22,6 +24,8 @@ mod k07_deadlines;
 #[cfg(test)]
 mod k07_timing;
 #[cfg(test)]
+mod k08_background;
+#[cfg(test)]
 mod k08_tenants;
 #[cfg(test)]
 mod k09_answers;
@@ -30,7 +34,10 @@ mod k09_numbers;
 #[cfg(test)]
 mod k09_shapes;
 #[cfg(test)]
+mod k10_background;
+#[cfg(test)]
 mod k10_following;
+#[cfg(test)]
 mod k10_grammar;
 #[cfg(test)]
 mod k10_streams;
@@ -41,8 +48,12 @@ mod k12_rollback;
 #[cfg(test)]
 mod k13_definitions;
 #[cfg(test)]
+mod k14_background;
+#[cfg(test)]
 mod k14_cancelling;
 #[cfg(test)]
 mod k15_pausing;
+#[cfg(test)]
+mod k16_background;
 #[cfg(test)]
 mod k16_listing;

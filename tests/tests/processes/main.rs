@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
 
+mod background;
 mod chain;
 mod crowd;
 mod memory;
@@ -25,7 +26,8 @@ const LIMIT: Duration = Duration::from_mins(5);
 fn main() -> ExitCode {
     let is_memory_lane = std::env::var("KORTYX_TEST_STORE").is_ok_and(|store| store == "memory");
     let shared = [sweep::trials(), chain::trials(), race::trials(), crowd::trials(), stale::trials(), pause::trials()];
-    let shared = shared.into_iter().flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
+    let shared = shared.into_iter().chain([background::trials()]);
+    let shared = shared.flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
     let trials = memory::trials().into_iter().chain(shared).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -9,7 +9,7 @@ use kortyx::{
 };
 use kortyx_testkit::{Ended, Evidence, Kill, Kit, Line, Task, World};
 use kortyx_tests::{
-    driven::{Driven, Flows},
+    driven::{Driven, Flow, Flows},
     place::Place,
 };
 use serde_json::json;
@@ -23,11 +23,16 @@ pub(crate) const AHEAD: Duration = Duration::from_mins(1);
 
 /// The workflows on the store of the lane; in a file on the lane of memory.
 pub(crate) fn kit() -> Kit {
+    kit_of(Flow::Rich)
+}
+
+/// As [`kit`], with runs of another workflow.
+pub(crate) fn kit_of(flow: Flow) -> Kit {
     let subject = Driven::at(|directory| {
         let file = || Place::Sqlite { path: directory.join("kortyx.db"), is_synced: true };
         Place::fresh(directory, true).unwrap_or_else(file)
     });
-    Kit::new(Arc::new(subject)).unwrap().program(env!("CARGO_BIN_EXE_driver"))
+    Kit::new(Arc::new(subject.of(flow))).unwrap().program(env!("CARGO_BIN_EXE_driver"))
 }
 
 /// A place of its own for every test.
