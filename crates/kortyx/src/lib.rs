@@ -49,6 +49,8 @@ pub mod prelude {
 mod guide {
     #[doc = include_str!("../../../docs/guide/asking.md")]
     mod asking {}
+    #[doc = include_str!("../../../docs/guide/background.md")]
+    mod background {}
     #[doc = include_str!("../../../docs/guide/chat.md")]
     mod chat {}
     #[doc = include_str!("../../../docs/guide/children.md")]

@@ -35,7 +35,7 @@ impl Work {
             ctx.message("We are on it.").await;
             ctx.complete_response(FinalResponse::new().message("Thanks.").data("order", &7)).await?;
             ctx.message("For nobody.").await;
-            ctx.step("work", || async { work.gate.acquire().await.map(|_| drop(work.done.hit())) }).await?;
+            ctx.step("work", || async { work.gate.acquire().await.map(|_| _ = work.done.hit()) }).await?;
             let (a, b) = join!(ctx.interrupt("a", Text::new("A?")), ctx.interrupt("b", Text::new("B?")));
             Ok(NodeOutput::new().data("answers", &[a?, b?]))
         });
@@ -61,9 +61,14 @@ pub(crate) async fn responded(agent: &Agent, session_id: &SessionId) -> RunId {
     done.run_id
 }
 
+/// The kinds of a turn's chunks, but for the checkpoint, which is none of the response's business.
+pub(crate) fn shown(chunks: &[StreamChunk]) -> Vec<&'static str> {
+    chunks.iter().map(StreamChunk::kind).filter(|kind| *kind != "checkpoint").collect()
+}
+
 pub(crate) fn done(chunks: &[StreamChunk]) -> DoneData {
     let Some(StreamChunk::Done { data: Some(done) }) = chunks.last() else { panic!("{chunks:?}") };
-    done.clone()
+    (**done).clone()
 }
 
 /// What runs of a session asked after their responses.

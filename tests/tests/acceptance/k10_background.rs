@@ -5,11 +5,9 @@ use kortyx::{
     protocol::{ChatMessage, ResumeResponse, StreamChunk},
     store::{InterruptStatus, RunStatus, Scope},
 };
-use kortyx_tests::{
-    Counter, Op, When, World, ends, eventually, input_of, kinds, one_node, resume_message, text_of, with,
-};
+use kortyx_tests::{Counter, Op, When, World, ends, eventually, input_of, one_node, resume_message, text_of, with};
 
-use crate::background::{Work, asked, done, later, responded, session, status, turn};
+use crate::background::{Work, asked, done, later, responded, session, shown, status, turn};
 
 #[tokio::test]
 async fn b130_a_question_after_a_response_has_one_id_on_every_surface() {
@@ -47,13 +45,13 @@ async fn b131_a_question_that_is_open_at_the_end_of_a_response_can_be_answered_f
     let agent = world.agent(&asks_and_responds()).await;
     let id = session("session-open");
     let chunks = turn(&agent, &id, ChatMessage::user("go")).await;
-    assert_eq!(kinds(&chunks), ["session", "message", "interrupt", "done"]);
+    assert_eq!(shown(&chunks), ["session", "message", "interrupt", "done"]);
     assert!(done(&chunks).awaiting_human_input);
     let question = &input_of(&chunks)[0];
     let elsewhere = world.agent(&asks_and_responds()).await;
     eventually("the other branch has ended", || async { agent.driven_runs() == 0 }).await;
     let answered = turn(&elsewhere, &id, resume_message(question, &ResumeResponse::text("x"))).await;
-    assert_eq!((kinds(&answered), done(&answered).status.as_str()), (vec!["session", "done"], "completed"));
+    assert_eq!((shown(&answered), done(&answered).status.as_str()), (vec!["session", "done"], "completed"));
 }
 
 #[tokio::test]
@@ -95,7 +93,7 @@ async fn b138_a_response_that_ends_before_its_work_keeps_the_grammar_and_says_no
     let agent = world.agent(&work.workflow()).await;
     let id = session("session-grammar");
     let chunks = turn(&agent, &id, ChatMessage::user("go")).await;
-    assert_eq!(kinds(&chunks), ["session", "message", "message", "done"]);
+    assert_eq!(shown(&chunks), ["session", "message", "message", "done"]);
     assert_eq!(text_of(&chunks), "We are on it.Thanks.");
     assert!(!done(&chunks).awaiting_human_input);
     work.gate.add_permits(1);
@@ -110,9 +108,9 @@ async fn b138_a_response_that_ends_before_its_work_keeps_the_grammar_and_says_no
         ChatMessage::user(text).with_resume(&meta)
     };
     let answered = turn(&agent, &id, chunk(&a, "x")).await;
-    assert_eq!(kinds(&answered), ["session", "interrupt", "done"]);
+    assert_eq!(shown(&answered), ["session", "interrupt", "done"]);
     let answered = turn(&agent, &id, chunk(&b, "y")).await;
-    assert_eq!((kinds(&answered), done(&answered).status.as_str()), (vec!["session", "done"], "completed"));
+    assert_eq!((shown(&answered), done(&answered).status.as_str()), (vec!["session", "done"], "completed"));
     assert_eq!(agent.get_interrupt(&b.id, &scope).await.unwrap().unwrap().status, InterruptStatus::Answered);
 }
 
