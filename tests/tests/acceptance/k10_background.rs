@@ -69,6 +69,8 @@ async fn b135_wherever_the_connection_was_lost_the_work_goes_on_and_what_it_asks
         recording.reached().await;
         if read == 0 {
             drop(stream);
+            // Long enough that the agent knows, while storage has yet to say that the response is complete.
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             recording.open();
         } else {
             recording.open();

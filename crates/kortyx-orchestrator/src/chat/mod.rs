@@ -4,6 +4,7 @@ mod begun;
 mod conversation;
 mod plan;
 mod stream;
+mod telling;
 mod transcript;
 mod turn;
 

@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 
 use super::{ChatInput, ChatOptions, Transcript, begun::Begun, plan::Plan};
 use crate::{
-    Answer, Interrupt, OnDisconnect, OrchestratorError, RefusalReason, ResponseFinalized, TurnAccepted,
+    Answer, Interrupt, OnDisconnect, OrchestratorError, RefusalReason,
     agent::Inner,
     answer::Next,
-    driver::{OpenInterrupt, Sink, Stand, State},
+    driver::{OpenInterrupt, Stand, State},
     error::chain,
     execute::new_session,
     present,
@@ -22,13 +22,13 @@ use crate::{
 /// A turn under way.
 pub(super) struct Turn {
     pub(super) agent: Arc<Inner>,
-    chunks: mpsc::Sender<StreamChunk>,
+    pub(super) chunks: mpsc::Sender<StreamChunk>,
     pub(super) options: ChatOptions,
     begun: Begun,
     /// What the client was told, when a hook wants to know.
-    transcript: Option<Arc<Transcript>>,
+    pub(super) transcript: Option<Arc<Transcript>>,
     /// The session and the run of a turn that was accepted.
-    accepted: OnceLock<(SessionId, RunId)>,
+    pub(super) accepted: OnceLock<(SessionId, RunId)>,
 }
 
 impl Turn {
@@ -245,47 +245,6 @@ impl Turn {
         Ok(is_asking)
     }
 
-    /// Where what the run says goes.
-    fn sink(&self) -> Sink {
-        Sink { chunks: self.chunks.clone(), transcript: self.transcript.clone() }
-    }
-
-    /// Tells the application that the turn was accepted.
-    async fn tell_accepted(&self, message: &ChatMessage, session_id: &SessionId, run_id: &RunId, is_answer: bool) {
-        let _ = self.accepted.set((session_id.clone(), run_id.clone()));
-        if !self.agent.hooks.hears_accepted() {
-            return;
-        }
-        let accepted = TurnAccepted {
-            session_id: session_id.clone(),
-            run_id: run_id.clone(),
-            client_turn_id: self.options.client_turn_id.clone(),
-            actor: self.options.actor.clone(),
-            message: without_token(message),
-            is_answer,
-        };
-        self.agent.tell_accepted(accepted).await;
-    }
-
-    /// Tells the application what the response to an accepted turn said.
-    async fn tell_finalized(&self, status: RunStatus, data: &Value, failure: Option<Failure>) {
-        let (Some(transcript), Some((session_id, run_id))) = (&self.transcript, self.accepted.get()) else { return };
-        let said = transcript.take();
-        let finalized = ResponseFinalized {
-            session_id: session_id.clone(),
-            run_id: run_id.clone(),
-            client_turn_id: self.options.client_turn_id.clone(),
-            text: said.text,
-            structured: said.structured.into_vec(),
-            is_truncated: said.is_truncated,
-            interrupts: said.interrupts,
-            status,
-            data: data.clone(),
-            failure,
-        };
-        self.agent.tell_finalized(finalized).await;
-    }
-
     /// A client that went away is told nothing.
     async fn send(&self, chunk: StreamChunk) {
         if let Some(transcript) = &self.transcript {
@@ -302,15 +261,6 @@ impl Turn {
 /// Whether a question belongs to the turn that answers another: what a run asks after its response is not part of it.
 fn is_shown(question: &InterruptRecord, is_after_response: bool) -> bool {
     is_after_response || !question.after_response_completed
-}
-
-fn without_token(message: &ChatMessage) -> ChatMessage {
-    let mut message = message.clone();
-    let resume = message.metadata.as_mut().and_then(|metadata| metadata.get_mut("resume"));
-    if let Some(Value::Object(resume)) = resume {
-        resume.remove("token");
-    }
-    message
 }
 
 fn is_late(reason: &RefusalReason) -> bool {

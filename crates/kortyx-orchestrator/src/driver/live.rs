@@ -189,7 +189,7 @@ impl Live {
     pub(super) fn is_abandoned(&self) -> bool {
         self.flags.abandoned.load(Ordering::Acquire)
             && !self.flags.answered.load(Ordering::Acquire)
-            && !self.is_response_completed()
+            && !self.reader.is_completing()
     }
 
     pub(super) fn note_answers(&self, has_answers: bool) {
@@ -245,6 +245,9 @@ impl Live {
 
     async fn record(&self, batch: Batch) -> Result<RecordReply, RecordError> {
         let Some(lease) = self.lease() else { return Err(not_open()) };
+        if batch.response.is_some() {
+            self.reader.begin_completing();
+        }
         let (publish, _) = self.minted(&batch.publish, batch.response_completed).map_err(refused)?;
         let is_publishing = !publish.is_empty();
         if let Some(last) = batch.response.as_ref().and_then(last_message).filter(|_| self.keeps_output()) {

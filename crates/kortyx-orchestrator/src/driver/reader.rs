@@ -37,6 +37,8 @@ pub(super) struct Reader(Mutex<Reading>);
 struct Reading {
     output: Output,
     waiter: Option<Waiter>,
+    /// Storage is being told that the response is complete, or was told.
+    is_completing: bool,
     response: Completion,
 }
 
@@ -51,7 +53,7 @@ enum Completion {
 
 impl Reader {
     pub(super) fn new(output: Output) -> Self {
-        Self(Mutex::new(Reading { output, waiter: None, response: Completion::No }))
+        Self(Mutex::new(Reading { output, waiter: None, is_completing: false, response: Completion::No }))
     }
 
     fn lock(&self) -> MutexGuard<'_, Reading> {
@@ -71,6 +73,17 @@ impl Reader {
     /// Who waits. Nobody is told twice.
     pub(super) fn take_waiter(&self) -> Option<Waiter> {
         self.lock().waiter.take()
+    }
+
+    /// Storage is being told that the response is complete: if it is, the run goes on though its client leaves.
+    pub(super) fn begin_completing(&self) {
+        self.lock().is_completing = true;
+    }
+
+    /// Whether the response is complete, or will be unless storage refuses.
+    pub(super) fn is_completing(&self) -> bool {
+        let reading = self.lock();
+        reading.is_completing || !matches!(reading.response, Completion::No)
     }
 
     /// From here on nobody reads.

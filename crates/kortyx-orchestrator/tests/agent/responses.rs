@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     faulty::Faulty,
+    talk::{self, counting, say},
     world::{Gate, World, data, handle, in_session, open, review, scope, session, settle},
 };
 
@@ -268,4 +269,39 @@ async fn a_response_that_the_store_does_not_take_is_not_complete() {
     store.fail("record");
     let chunks = turn(&agent).await;
     assert_eq!(said(&chunks), ["session", "Welcome.", "error", "done"]);
+}
+
+#[tokio::test]
+async fn turns_that_are_played_while_a_run_works_on_are_kept_whatever_the_run_ends_with() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let node = move |ctx: NodeContext| {
+        let gate = held.clone();
+        async move {
+            ctx.complete_response(FinalResponse::new().data("said", &["order"])).await?;
+            ctx.step("work", || async move { gate.pass().await }).await?;
+            ctx.interrupt("note", Text::new("Note?")).await?;
+            Ok(NodeOutput::new().data("said", &["overwritten"]))
+        }
+    };
+    let world = World::new();
+    let workflow = Workflow::builder("order").node("take", node).build().unwrap();
+    let agent = world.builder().workflow(&workflow).workflow(&counting()).build().await.unwrap();
+    let places = async || {
+        let all = agent.list_checkpoints(&session(), None).await.unwrap();
+        all.iter().map(|checkpoint| checkpoint.turn_index).collect::<Vec<_>>()
+    };
+    let order = say(&agent, "one", talk::in_session().workflow("order")).await;
+    assert_eq!(order.done().status, "running");
+    let meanwhile = say(&agent, "two", talk::in_session().workflow("counting")).await;
+    assert_eq!((&meanwhile.done().data["said"], places().await), (&json!(["order", "two"]), vec![0, 1, 2]));
+
+    gate.open();
+    let asked = asked_later(&agent).await;
+    assert_eq!(places().await, [0, 1, 2], "its pause leaves no checkpoint");
+    let result = answer(&agent, &asked, ResumeResponse::text("Done")).await;
+    assert_eq!(data(result)["said"], json!(["overwritten"]));
+    assert_eq!(places().await, [0, 1, 2], "nor does its end");
+    let next = say(&agent, "three", talk::in_session().workflow("counting")).await;
+    assert_eq!(next.done().data["said"], json!(["order", "two", "three"]));
 }
