@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Authoriser, HttpLimits, Paths,
     endpoint::{Methods, endpoint, nowhere},
-    routes::{chat, execute, health, interrupts, resume},
+    routes::{chat, checkpoints, execute, health, interrupts, openapi, resume},
     streams::Streams,
 };
 
@@ -76,7 +76,7 @@ impl Http {
     /// # Panics
     /// As axum does when two routes have the same path, or a path does not begin with `/`.
     pub fn router(&self) -> Router {
-        let Paths { chat, execute, resume, interrupts, health } = &self.paths;
+        let Paths { chat, execute, resume, interrupts, checkpoints, openapi, health } = &self.paths;
         Router::new()
             .route(chat, self.chat())
             .route(execute, self.execute())
@@ -84,6 +84,8 @@ impl Http {
             .route(interrupts, self.interrupts())
             .route(&format!("{interrupts}/{{id}}"), self.interrupt())
             .route(&format!("{interrupts}/{{id}}/answer"), self.answer())
+            .route(checkpoints, self.checkpoints())
+            .route(openapi, self.openapi())
             .route(&format!("{health}/live"), self.live())
             .route(&format!("{health}/ready"), self.ready())
             .fallback(nowhere)
@@ -117,6 +119,16 @@ impl Http {
     /// The answer to a question by its id: `POST`. The path must have the parameter `{id}`.
     pub fn answer<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
         self.endpoint(interrupts::ANSWER)
+    }
+
+    /// Checkpoints of sessions: `POST`.
+    pub fn checkpoints<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(checkpoints::METHODS)
+    }
+
+    /// An `OpenAPI` 3.1 document of the routes at [`paths`](Self::paths): `GET`. Routes that you mount elsewhere are not where it says.
+    pub fn openapi<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(openapi::METHODS)
     }
 
     /// Whether the process serves: `GET`. Says nothing of the agent, so the authoriser is not asked.

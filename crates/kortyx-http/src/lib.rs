@@ -5,6 +5,7 @@ mod body;
 mod endpoint;
 mod http;
 mod local;
+mod openapi;
 mod problem;
 mod query;
 mod reply;

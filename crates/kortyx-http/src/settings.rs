@@ -22,6 +22,10 @@ pub struct Paths {
     pub resume: String,
     /// Open questions, `/interrupts`; one is at `/{id}` below, its answer at `/{id}/answer`.
     pub interrupts: String,
+    /// Checkpoints, `/checkpoints`.
+    pub checkpoints: String,
+    /// The `OpenAPI` document, `/openapi.json`.
+    pub openapi: String,
     /// Health, `/health`: `/live` and `/ready` below.
     pub health: String,
 }
@@ -35,6 +39,8 @@ impl Paths {
             execute: at("execute"),
             resume: at("resume"),
             interrupts: at("interrupts"),
+            checkpoints: at("checkpoints"),
+            openapi: at("openapi.json"),
             health: at("health"),
         }
     }

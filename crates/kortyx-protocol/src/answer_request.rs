@@ -7,6 +7,7 @@ use crate::{Failure, Limits, ResumeResponse, execution_request::check_answer, re
 /// A request to answer the question whose id the address names, by a caller whom the application authorised. Read it with
 /// [`from_slice`](Self::from_slice).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerRequest {
     /// The answer.
     pub response: ResumeResponse,

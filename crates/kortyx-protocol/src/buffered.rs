@@ -6,6 +6,7 @@ use crate::{ReduceError, StreamChunk, StructuredData, StructuredStreams};
 
 /// A response as one JSON object, for clients that do not stream.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BufferedResponse {
     /// Every chunk, in order.
     pub chunks: Vec<StreamChunk>,

@@ -37,13 +37,17 @@ pub struct ChatRequest {
 
 /// The request as it is sent.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ChatRequest"))]
 #[serde(rename_all = "camelCase")]
 struct Wire {
     session_id: Option<String>,
     workflow_id: Option<String>,
     stream: Option<bool>,
     context: Option<Map<String, Value>>,
+    #[cfg_attr(feature = "schema", schemars(length(max = 128)))]
     client_turn_id: Option<String>,
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     messages: Vec<ChatMessage>,
 }
 
@@ -132,6 +136,9 @@ impl ChatRequest {
         self.messages.split_last().map(|(_turn, history)| history).unwrap_or_default()
     }
 }
+
+#[cfg(feature = "schema")]
+crate::schema::as_wire!(ChatRequest, Wire);
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use crate::{CheckpointId, PendingRequest, RawJson, ResumeToken, RunId, SessionId
 
 /// A checkpoint in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointSummary {
     /// Its id.
@@ -16,6 +17,7 @@ pub struct CheckpointSummary {
     pub turn_index: u64,
     /// When it was made; travels as epoch milliseconds.
     #[serde(with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
     pub created_at: Timestamp,
     /// The nodes that the turn visited, in order.
     pub nodes: Vec<String>,
@@ -40,6 +42,7 @@ pub struct CheckpointSummary {
 
 /// What a turn did besides changing the state.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckpointEffects {
     /// Structured streams that the turn opened.
@@ -67,6 +70,7 @@ pub struct CheckpointView {
 
 /// What a rollback did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RolledBack {
     /// The session.
@@ -83,6 +87,7 @@ pub struct RolledBack {
 
 /// What a fork made.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Forked {
     /// The new session.
@@ -97,6 +102,8 @@ pub struct Forked {
 
 /// The view as it travels: the summary's fields beside its own.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "CheckpointView"))]
 #[serde(rename_all = "camelCase")]
 struct Wire {
     id: CheckpointId,
@@ -105,6 +112,7 @@ struct Wire {
     run_id: Option<RunId>,
     turn_index: u64,
     #[serde(with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
     created_at: Timestamp,
     nodes: Vec<String>,
     workflow: String,
@@ -167,3 +175,6 @@ impl<'de> Deserialize<'de> for CheckpointView {
         Ok(Self { summary, run_id, state, effects, active_pending_requests })
     }
 }
+
+#[cfg(feature = "schema")]
+crate::schema::as_wire!(CheckpointView, Wire);

@@ -26,6 +26,7 @@ use crate::{
 /// # Ok::<(), kortyx_protocol::JsonError>(())
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum StreamChunk {

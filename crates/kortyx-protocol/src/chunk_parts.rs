@@ -9,6 +9,7 @@ use crate::RunId;
 
 /// The beginning or the end of a streamed text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TextMark {
     /// The node that speaks.
@@ -27,6 +28,7 @@ pub struct TextMark {
 
 /// More of a streamed text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TextDelta {
     /// What to append.
@@ -55,6 +57,7 @@ impl TextDelta {
 
 /// How a run stands at the end of a stream: the workflow's public data, never the journal, tokens or other internals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DoneData {
     /// The run.

@@ -9,6 +9,7 @@ use crate::{InterruptInput, RequestId, ResumeToken, RunId, SessionId, Timestamp}
 ///
 /// It holds the question's secret: keep it where only those are who may answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResumeHandle {
     /// The question's secret.
@@ -25,6 +26,7 @@ pub struct ResumeHandle {
 ///
 /// Two are the same answer when their [canonical JSON](crate::json::canonical) is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ResumeResponse {
     /// A typed text.
@@ -70,6 +72,7 @@ impl ResumeResponse {
 
 /// An open question of a suspended run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingQuestion {
     /// The workflow where it was asked (a child's own).

@@ -30,6 +30,8 @@ pub struct ExecuteRequest {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ExecuteRequest"))]
 #[serde(rename_all = "camelCase")]
 struct ExecuteWire {
     workflow: String,
@@ -89,6 +91,7 @@ pub enum ResumeAnswers {
 
 /// One answer of a batch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BatchAnswer {
     /// The question.
@@ -98,6 +101,8 @@ pub struct BatchAnswer {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "ResumeRequest"))]
 struct ResumeWire {
     workflow: Option<String>,
     resume: ResumeHandle,
@@ -179,6 +184,12 @@ impl Serialize for ResumeRequest {
         map.end()
     }
 }
+
+#[cfg(feature = "schema")]
+crate::schema::as_wire!(ExecuteRequest, ExecuteWire);
+
+#[cfg(feature = "schema")]
+crate::schema::as_wire!(ResumeRequest, ResumeWire);
 
 #[cfg(test)]
 mod tests {

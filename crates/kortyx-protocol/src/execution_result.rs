@@ -7,6 +7,7 @@ use crate::{CheckpointId, Failure, PendingQuestion, RunId, SessionId, present::p
 
 /// Tokens that a run's models used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usage {
     /// Tokens read.
     pub input: u64,

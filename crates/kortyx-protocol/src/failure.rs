@@ -9,6 +9,7 @@ use crate::{FailureCategory, FailureCode, present::present};
 
 /// One thing that is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Issue {
     /// Where, as a JSON pointer; empty for the whole value.
     pub path: String,
@@ -38,6 +39,7 @@ impl Issue {
 /// assert_eq!(failure.to_string(), "INVALID_RESPONSE: choose one of the options");
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Failure {
     /// The version of this format: 1.

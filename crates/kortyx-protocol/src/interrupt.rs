@@ -7,6 +7,7 @@ use crate::{RequestId, ResumeToken, Timestamp, present::present};
 
 /// What form of answer a question wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum InterruptKind {
@@ -34,6 +35,7 @@ impl InterruptKind {
 
 /// One option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptOption {
     /// What an answer names.
     pub id: String,
@@ -53,6 +55,7 @@ impl InterruptOption {
 
 /// The public part of a question. Option values stay on the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptInput {
     /// What form of answer it wants.
@@ -125,6 +128,7 @@ impl InterruptInput {
 
 /// A question put to a person.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct InterruptChunk {
     /// The question's public id; clients dedupe by it.

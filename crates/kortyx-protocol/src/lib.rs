@@ -28,6 +28,8 @@ mod present;
 mod raw_json;
 mod request;
 mod resume_meta;
+#[cfg(feature = "schema")]
+mod schema;
 mod sse;
 mod structured;
 mod structured_chunk;

@@ -12,6 +12,7 @@ use crate::{
 
 /// An open question of a checkpoint. It holds the question's secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingRequest {
     /// The secret that answers it.
@@ -32,6 +33,7 @@ pub struct PendingRequest {
     pub options: Vec<InterruptOption>,
     /// When it was asked; travels as epoch milliseconds.
     #[serde(with = "millis")]
+    #[cfg_attr(feature = "schema", schemars(with = "i64"))]
     pub created_at: Timestamp,
     /// How long it can be answered from then on: its deadline is `created_at + ttl_ms`.
     pub ttl_ms: u64,
@@ -46,6 +48,7 @@ impl PendingRequest {
 
 /// The public part of a question, but for its options.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PendingSchema {
     /// What form of answer it wants.

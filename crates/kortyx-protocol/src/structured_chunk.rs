@@ -83,6 +83,8 @@ impl StructuredChunk {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "StructuredKind"))]
 #[serde(rename_all = "kebab-case")]
 enum Kind {
     Set,
@@ -150,6 +152,8 @@ impl Serialize for StructuredChunk {
 
 /// The chunk as it is read.
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "StructuredChunk"))]
 #[serde(rename_all = "camelCase")]
 struct Read {
     stream_id: Arc<str>,
@@ -198,6 +202,9 @@ impl<'de> Deserialize<'de> for StructuredChunk {
         })
     }
 }
+
+#[cfg(feature = "schema")]
+crate::schema::as_wire!(StructuredChunk, Read);
 
 #[cfg(test)]
 mod tests {

@@ -9,11 +9,13 @@
 )]
 
 mod chat;
+mod checkpoints;
 mod client;
 mod errors;
 mod execute;
 mod hostile;
 mod interrupts;
+mod openapi;
 mod scope;
 mod shutdown;
 mod slow;
