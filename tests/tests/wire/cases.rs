@@ -1,0 +1,87 @@
+//! What a case is made of.
+
+use serde_json::{Value, json};
+
+/// A row of a table of the protocol.
+pub(crate) struct Case {
+    /// Its name, and its file's.
+    pub(crate) name: String,
+    /// What is sent, one after another.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A request, or what happens between two.
+pub(crate) enum Step {
+    /// Sends this.
+    Send(Request),
+    /// Lets so many minutes go by.
+    Minutes(u64),
+}
+
+/// A request as it is written in its file: ids and tokens by the names that they have there.
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) path: String,
+    /// A header that the client adds.
+    pub(crate) header: Option<(&'static str, &'static str)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Case {
+    pub(crate) fn new(name: impl Into<String>, steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { name: name.into(), steps: steps.into_iter().collect() }
+    }
+}
+
+pub(crate) fn send(method: &'static str, path: impl Into<String>, body: impl Into<Vec<u8>>) -> Step {
+    Step::Send(Request { method, path: path.into(), header: None, body: body.into() })
+}
+
+pub(crate) fn get(path: impl Into<String>) -> Step {
+    send("GET", path, Vec::new())
+}
+
+pub(crate) fn post(path: impl Into<String>, body: &Value) -> Step {
+    send("POST", path, body.to_string())
+}
+
+impl Step {
+    /// The same with a header.
+    pub(crate) fn with(self, name: &'static str, value: &'static str) -> Self {
+        match self {
+            Self::Send(request) => Self::Send(Request { header: Some((name, value)), ..request }),
+            minutes @ Self::Minutes(_) => minutes,
+        }
+    }
+}
+
+/// A fresh turn of this workflow in the session `s`.
+pub(crate) fn turn(workflow: &str) -> Step {
+    post("/chat", &turn_body(workflow))
+}
+
+pub(crate) fn turn_body(workflow: &str) -> Value {
+    json!({"sessionId": "s", "workflowId": workflow, "messages": [{"role": "user", "content": "Hello"}]})
+}
+
+/// The answer to the first question, with these fields beside token and id.
+pub(crate) fn answer(fields: &Value) -> Step {
+    post("/chat", &answer_body(fields))
+}
+
+pub(crate) fn answer_body(fields: &Value) -> Value {
+    let mut resume = json!({"token": "token-1", "requestId": "human-1"});
+    if let (Some(resume), Some(fields)) = (resume.as_object_mut(), fields.as_object()) {
+        resume.extend(fields.clone());
+    }
+    let message = json!({"role": "user", "content": "an answer", "metadata": {"resume": resume}});
+    json!({"sessionId": "s", "messages": [message]})
+}
+
+/// The same turn, not streamed.
+pub(crate) fn buffered(mut body: Value) -> Step {
+    if let Some(body) = body.as_object_mut() {
+        body.insert("stream".to_owned(), false.into());
+    }
+    post("/chat", &body)
+}
