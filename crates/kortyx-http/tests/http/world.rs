@@ -9,7 +9,13 @@ use kortyx_orchestrator::{Agent, AgentBuilder};
 use kortyx_protocol::SessionId;
 use kortyx_runtime::Limits;
 use kortyx_store::{ManualClock, Store};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+};
 
 use crate::workflows;
 
@@ -119,4 +125,16 @@ pub(crate) async fn eventually(mut holds: impl FnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("it did not happen");
+}
+
+/// Asks for a stream that never ends and reads nothing, with a small window.
+pub(crate) async fn unread(site: &Site, session: &str) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(site.address).await.unwrap();
+    let body = json!({"sessionId": session, "workflowId": "endless", "messages": [{"role": "user", "content": "x"}]});
+    let body = body.to_string();
+    let head = format!("POST /chat HTTP/1.1\r\nhost: x\r\nx-tenant: acme\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    stream
 }
