@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Authoriser, HttpLimits, Paths,
     endpoint::{Methods, endpoint, nowhere},
-    routes::{chat, checkpoints, execute, health, interrupts, openapi, resume},
+    routes::{chat, checkpoints, execute, health, interrupts, openapi, resume, runs},
     streams::Streams,
 };
 
@@ -76,7 +76,7 @@ impl Http {
     /// # Panics
     /// As axum does when two routes have the same path, or a path does not begin with `/`.
     pub fn router(&self) -> Router {
-        let Paths { chat, execute, resume, interrupts, checkpoints, openapi, health } = &self.paths;
+        let Paths { chat, execute, resume, interrupts, runs, checkpoints, openapi, health } = &self.paths;
         Router::new()
             .route(chat, self.chat())
             .route(execute, self.execute())
@@ -84,6 +84,7 @@ impl Http {
             .route(interrupts, self.interrupts())
             .route(&format!("{interrupts}/{{id}}"), self.interrupt())
             .route(&format!("{interrupts}/{{id}}/answer"), self.answer())
+            .route(&format!("{runs}/{{id}}/stream"), self.run_stream())
             .route(checkpoints, self.checkpoints())
             .route(openapi, self.openapi())
             .route(&format!("{health}/live"), self.live())
@@ -119,6 +120,11 @@ impl Http {
     /// The answer to a question by its id: `POST`. The path must have the parameter `{id}`.
     pub fn answer<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
         self.endpoint(interrupts::ANSWER)
+    }
+
+    /// What a run said from a number on, and says: `GET`, streamed. The path must have the parameter `{id}`.
+    pub fn run_stream<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(runs::STREAM)
     }
 
     /// Checkpoints of sessions: `POST`.

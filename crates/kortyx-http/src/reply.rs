@@ -2,11 +2,14 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
-use kortyx_protocol::json;
+use kortyx_protocol::{RunId, json};
 use serde::Serialize;
+
+/// The run that a response is about.
+const RUN_ID: HeaderName = HeaderName::from_static("kortyx-run-id");
 
 /// A response that may hold tokens and questions, so nobody keeps it.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
@@ -29,6 +32,14 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
 /// A response with status 200.
 pub(crate) fn ok(value: &impl Serialize) -> Response {
     json(StatusCode::OK, value)
+}
+
+/// A response that says which run it is about, for those who follow it.
+pub(crate) fn of_run(mut response: Response, run_id: Option<&RunId>) -> Response {
+    if let Some(value) = run_id.and_then(|run_id| HeaderValue::from_str(run_id.as_str()).ok()) {
+        response.headers_mut().insert(RUN_ID, value);
+    }
+    response
 }
 
 #[cfg(test)]

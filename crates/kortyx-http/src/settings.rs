@@ -22,6 +22,8 @@ pub struct Paths {
     pub resume: String,
     /// Open questions, `/interrupts`; one is at `/{id}` below, its answer at `/{id}/answer`.
     pub interrupts: String,
+    /// Runs, `/runs`: what one says is at `/{id}/stream` below.
+    pub runs: String,
     /// Checkpoints, `/checkpoints`.
     pub checkpoints: String,
     /// The `OpenAPI` document, `/openapi.json`.
@@ -39,6 +41,7 @@ impl Paths {
             execute: at("execute"),
             resume: at("resume"),
             interrupts: at("interrupts"),
+            runs: at("runs"),
             checkpoints: at("checkpoints"),
             openapi: at("openapi.json"),
             health: at("health"),

@@ -1,4 +1,6 @@
-//! A turn as a response that streams.
+//! Chunks as a response that streams.
+
+mod source;
 
 use std::time::Duration;
 
@@ -9,10 +11,10 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::{FutureExt as _, stream};
-use kortyx_orchestrator::ChatStream;
-use kortyx_protocol::{Failure, FailureCode, JsonError, SseWriter, StreamChunk};
+use kortyx_protocol::{Failure, SseWriter, StreamChunk};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::source::Source;
 use crate::streams::Place;
 
 /// Chunks that are there already share a piece of the body up to this size.
@@ -21,9 +23,14 @@ const PIECE_BYTES: usize = 16 * 1024;
 /// What a client is told when the server stops.
 const STOPPING: &str = "the server stops; what is durable goes on elsewhere, so ask again";
 
-/// A response with the chunks of a turn, as they come.
-pub(crate) fn response(turn: ChatStream, keep_alive: Duration, closing: CancellationToken, place: Place) -> Response {
-    let frames = Frames { turn: Some(turn), keep_alive, closing, _place: place };
+/// A response with chunks as they come.
+pub(crate) fn response(
+    source: impl Into<Source>,
+    keep_alive: Duration,
+    closing: CancellationToken,
+    place: Place,
+) -> Response {
+    let frames = Frames { source: Some(source.into()), keep_alive, closing, _place: place };
     let body = stream::unfold(frames, |mut frames| async move {
         let piece = frames.next().await?;
         Some((Ok::<_, std::convert::Infallible>(piece), frames))
@@ -35,78 +42,66 @@ pub(crate) fn response(turn: ChatStream, keep_alive: Duration, closing: Cancella
     response
 }
 
-/// The body, piece by piece. Nothing is read ahead of the client: the turn is held back while nobody asks.
+/// The body, piece by piece. Nothing is read ahead of the client: the source is held back while nobody asks.
 struct Frames {
-    /// The turn, until the last frame.
-    turn: Option<ChatStream>,
+    /// Where chunks come from, until the last frame.
+    source: Option<Source>,
     keep_alive: Duration,
     closing: CancellationToken,
     _place: Place,
 }
 
+/// A chunk's frame was written; or the stream has ended, badly or well.
+type Written = Result<bool, Box<Failure>>;
+
 impl Frames {
     async fn next(&mut self) -> Option<Bytes> {
-        let turn = self.turn.as_mut()?;
-        let piece = tokio::select! {
+        let source = self.source.as_mut()?;
+        let mut piece = Vec::new();
+        tokio::select! {
             biased;
-            () = self.closing.cancelled() => self.stop(),
-            chunk = turn.next() => self.piece(chunk),
-            () = tokio::time::sleep(self.keep_alive) => SseWriter::KEEP_ALIVE.to_vec(),
-        };
+            () = self.closing.cancelled() => self.stop(&mut piece),
+            written = source.next(&mut piece) => self.fill(&mut piece, written),
+            () = tokio::time::sleep(self.keep_alive) => piece.extend_from_slice(SseWriter::KEEP_ALIVE),
+        }
         Some(piece.into())
     }
 
-    /// This chunk and those that are there already.
-    fn piece(&mut self, mut chunk: Option<StreamChunk>) -> Vec<u8> {
-        let mut piece = Vec::new();
-        while let Some(turn) = &mut self.turn {
-            match &chunk {
-                None => {
+    /// Adds to what was written the chunks that are there already.
+    fn fill(&mut self, piece: &mut Vec<u8>, mut written: Written) {
+        loop {
+            match written {
+                Ok(true) => {}
+                Ok(false) => {
                     piece.extend_from_slice(SseWriter::DONE);
-                    self.turn = None;
-                    break;
+                    self.source = None;
                 }
-                Some(chunk) => {
-                    if let Err(error) = SseWriter::append(&mut piece, chunk) {
-                        self.give_up(&mut piece, &error);
-                        break;
-                    }
+                Err(failure) => {
+                    self.source = None;
+                    end(piece, &[StreamChunk::error(*failure), StreamChunk::done(None)]);
                 }
             }
-            if piece.len() >= PIECE_BYTES {
-                break;
-            }
-            match turn.next().now_or_never() {
-                Some(next) => chunk = next,
-                None => break,
+            let Some(source) = self.source.as_mut().filter(|_| piece.len() < PIECE_BYTES) else { return };
+            match source.next(piece).now_or_never() {
+                Some(next) => written = next,
+                None => return,
             }
         }
-        piece
     }
 
-    /// The last frames of a turn that the client does not see the end of. The turn goes on: the agent decides what becomes of it.
-    fn stop(&mut self) -> Vec<u8> {
-        if let Some(mut turn) = self.turn.take() {
-            tokio::spawn(async move { while turn.next().await.is_some() {} });
+    /// The last frames of a stream that the client does not see the end of.
+    fn stop(&mut self, piece: &mut Vec<u8>) {
+        if let Some(source) = self.source.take() {
+            source.leave();
         }
-        last(&[StreamChunk::status(STOPPING), StreamChunk::done(None)])
-    }
-
-    /// A chunk is not JSON, so the stream cannot go on.
-    fn give_up(&mut self, piece: &mut Vec<u8>, error: &JsonError) {
-        tracing::error!(%error, "a chunk is not JSON");
-        self.turn = None;
-        let failure = Failure::new(FailureCode::InvalidOutput, format!("an output is not JSON: {error}"));
-        piece.extend(last(&[StreamChunk::error(failure), StreamChunk::done(None)]));
+        end(piece, &[StreamChunk::status(STOPPING), StreamChunk::done(None)]);
     }
 }
 
-fn last(chunks: &[StreamChunk]) -> Vec<u8> {
-    let mut piece = Vec::new();
+fn end(piece: &mut Vec<u8>, chunks: &[StreamChunk]) {
     for chunk in chunks {
         // Texts of ours: they are JSON.
-        let _ = SseWriter::append(&mut piece, chunk);
+        let _ = SseWriter::append(piece, chunk);
     }
     piece.extend_from_slice(SseWriter::DONE);
-    piece
 }

@@ -5,7 +5,7 @@ mod reader;
 use std::io::Write;
 
 pub use self::reader::{SseError, SseEvent, SseReader};
-use crate::{JsonError, StreamChunk};
+use crate::{JsonError, RawJson, StreamChunk};
 
 /// Writes the frames of a stream.
 ///
@@ -42,6 +42,29 @@ impl SseWriter {
         let mut frame = Vec::with_capacity(128);
         Self::append(&mut frame, chunk)?;
         Ok(frame)
+    }
+
+    /// Appends the frame of a chunk of a run's output that is followed: with its number as the event's id, if it has one. Only
+    /// these frames have more than `data: `.
+    ///
+    /// ```
+    /// use kortyx_protocol::{RawJson, SseWriter};
+    ///
+    /// let mut buffer = Vec::new();
+    /// SseWriter::append_numbered(&mut buffer, Some(7), &RawJson::parse(r#"{"type":"done"}"#)?);
+    /// assert_eq!(buffer, b"id: 7\ndata: {\"type\":\"done\"}\n\n");
+    /// # Ok::<(), kortyx_protocol::JsonError>(())
+    /// ```
+    pub fn append_numbered(buffer: &mut Vec<u8>, number: Option<u64>, chunk: &RawJson) {
+        if let Some(number) = number {
+            buffer.extend_from_slice(format!("id: {number}\n").as_bytes());
+        }
+        for line in chunk.get().lines() {
+            buffer.extend_from_slice(b"data: ");
+            buffer.extend_from_slice(line.as_bytes());
+            buffer.push(b'\n');
+        }
+        buffer.push(b'\n');
     }
 
     /// Appends the frame of one chunk to a buffer, which is as before after an error.

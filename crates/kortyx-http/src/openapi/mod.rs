@@ -96,7 +96,13 @@ fn finding(paths: &Paths, types: &mut Types) -> Vec<(String, Operation)> {
         .of_one()
         .answering("How the run stands", &types.of::<ExecutionResult>())
         .failing(&[404, 409, 410, 422]);
-    vec![(paths.interrupts.clone(), list), (format!("{one}/answer"), answer), (one, get)]
+    let follow = Operation::get("followRun", "What a run said above a number, and says, until it has ended")
+        .of_one_run()
+        .described("Chunks with their numbers as `id:` lines, and how the run stands; ends with `data: [DONE]`")
+        .streaming(&types.of::<StreamChunk>())
+        .failing(&[400, 404, 429]);
+    let run = format!("{}/{{id}}/stream", paths.runs);
+    vec![(paths.interrupts.clone(), list), (format!("{one}/answer"), answer), (one, get), (run, follow)]
 }
 
 fn about_the_server(paths: &Paths, types: &mut Types) -> Vec<(String, Operation)> {
@@ -177,7 +183,7 @@ mod tests {
                 assert!(named.iter().all(|name| path.contains(name.as_str())));
             }
         }
-        assert_eq!(ids.len(), 10);
+        assert_eq!(ids.len(), 11);
     }
 
     #[test]

@@ -51,9 +51,15 @@ impl Operation {
         self
     }
 
+    /// What it answers.
+    pub(super) fn described(mut self, description: &'static str) -> Self {
+        self.description = description;
+        self
+    }
+
     /// Answers with this JSON.
     pub(super) fn answering(mut self, description: &'static str, schema: &Value) -> Self {
-        self.description = description;
+        self = self.described(description);
         self.content.insert("application/json".to_owned(), json!({"schema": schema}));
         self
     }
@@ -78,12 +84,26 @@ impl Operation {
     }
 
     /// About the question that the address names.
-    pub(super) fn of_one(mut self) -> Self {
+    pub(super) fn of_one(self) -> Self {
+        self.named("The id of a question.")
+    }
+
+    /// About the run that the address names, from a place on.
+    pub(super) fn of_one_run(mut self) -> Self {
+        let number = json!({"type": "integer", "minimum": 0, "default": 0});
+        for (name, place) in [("after", "query"), ("Last-Event-ID", "header")] {
+            let description = "The number of the last chunk that the client has; the header counts.";
+            self.parameters.push(json!({"name": name, "in": place, "description": description, "schema": number}));
+        }
+        self.named("The id of a run.")
+    }
+
+    fn named(mut self, description: &str) -> Self {
         self.parameters.push(json!({
             "name": "id",
             "in": "path",
             "required": true,
-            "description": "The id of a question.",
+            "description": description,
             "schema": {"type": "string"},
         }));
         self

@@ -29,14 +29,16 @@ async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
     options.workflow_id = request.workflow_id;
     let place = http.streams.enter(options.session_id.as_ref(), http.limits.streams_per_session)?;
     let turn = http.agent.begin_chat(messages, options).await?;
+    let run_id = turn.run_id().cloned();
     if is_streamed {
-        return Ok(sse::response(turn, http.limits.keep_alive, http.closing.clone(), place));
+        let response = sse::response(turn, http.limits.keep_alive, http.closing.clone(), place);
+        return Ok(reply::of_run(response, run_id.as_ref()));
     }
     let whole = BufferedResponse::from_chunks(turn.collect().await).map_err(|error| {
         let message = format!("the turn's structured data does not fit together: {error}");
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, FailureCode::InvalidOutput, message)
     })?;
-    Ok(reply::ok(&whole))
+    Ok(reply::of_run(reply::ok(&whole), run_id.as_ref()))
 }
 
 fn options(grant: &Grant, context: Option<serde_json::Map<String, serde_json::Value>>) -> ChatOptions {

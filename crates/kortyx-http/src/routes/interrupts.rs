@@ -55,10 +55,11 @@ async fn answer(http: Arc<Http>, mut request: Request) -> Result<Response, Probl
 
 /// The question that the address names.
 async fn id(request: &mut Request) -> Result<RequestId, Problem> {
-    let params = request.extract_parts::<RawPathParams>().await;
-    let named = params.ok().and_then(|params| {
-        let value = params.iter().find(|(name, _)| *name == "id")?.1;
-        RequestId::new(value).ok()
-    });
-    named.ok_or_else(|| unknown("question").into())
+    named(request).await.and_then(|id| RequestId::new(id).ok()).ok_or_else(|| unknown("question").into())
+}
+
+/// What the address names.
+pub(super) async fn named(request: &mut Request) -> Option<String> {
+    let params = request.extract_parts::<RawPathParams>().await.ok()?;
+    params.iter().find(|(name, _)| *name == "id").map(|(_, value)| value.to_owned())
 }

@@ -7,3 +7,4 @@ pub(crate) mod health;
 pub(crate) mod interrupts;
 pub(crate) mod openapi;
 pub(crate) mod resume;
+pub(crate) mod runs;

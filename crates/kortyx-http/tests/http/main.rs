@@ -16,6 +16,7 @@ mod execute;
 mod hostile;
 mod interrupts;
 mod openapi;
+mod runs;
 mod scope;
 mod shutdown;
 mod slow;

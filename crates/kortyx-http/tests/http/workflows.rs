@@ -8,13 +8,14 @@ use kortyx_runtime::{NodeContext, NodeOutput, NodeResult, Workflow};
 use serde_json::Value;
 
 pub(crate) fn register(agent: AgentBuilder) -> AgentBuilder {
-    let workflows: [Workflow; 6] = [
+    let workflows: [Workflow; 7] = [
         one("review", review),
         one("pair", pair),
         one("echo", echo),
         one("endless", endless),
         one("silent", silent),
         one("lenient", lenient),
+        one("talk", talk),
     ];
     workflows.iter().fold(agent, AgentBuilder::workflow).default_workflow("review")
 }
@@ -64,5 +65,13 @@ async fn silent(ctx: NodeContext) -> NodeResult {
 async fn lenient(ctx: NodeContext) -> NodeResult {
     let ask = Text::new("Name?").default_on_expiry("nobody".to_owned()).expires_in(Duration::from_mins(1));
     let name = ctx.interrupt("name", ask.optional_cancel()).await?;
+    Ok(NodeOutput::new().data("name", &name))
+}
+
+/// Says something, asks, says what was answered.
+async fn talk(ctx: NodeContext) -> NodeResult {
+    ctx.text("Hello.").await;
+    let name = ctx.interrupt("name", Text::new("Name?")).await?;
+    ctx.message(format!("Bye, {name}.")).await;
     Ok(NodeOutput::new().data("name", &name))
 }

@@ -2,12 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use kortyx_protocol::RunId;
 use tokio::sync::oneshot;
 
 use crate::OrchestratorError;
 
+/// What is heard of a turn: its run, or why it does not begin.
+pub(super) type Heard = Result<RunId, OrchestratorError>;
+
 /// Who hears that a turn has begun, or why it never will. Told once.
-pub(super) struct Begun(Mutex<Option<oneshot::Sender<Result<(), OrchestratorError>>>>);
+pub(super) struct Begun(Mutex<Option<oneshot::Sender<Heard>>>);
 
 impl Begun {
     /// Nobody hears: what goes wrong is said in the stream.
@@ -15,14 +19,14 @@ impl Begun {
         Self(Mutex::new(None))
     }
 
-    pub(super) fn heard_by(listener: oneshot::Sender<Result<(), OrchestratorError>>) -> Self {
+    pub(super) fn heard_by(listener: oneshot::Sender<Heard>) -> Self {
         Self(Mutex::new(Some(listener)))
     }
 
     /// The turn has begun: what goes wrong from now on is said in the stream.
-    pub(super) fn tell(&self) {
+    pub(super) fn tell(&self, run_id: &RunId) {
         if let Some(listener) = self.listener() {
-            let _ = listener.send(Ok(()));
+            let _ = listener.send(Ok(run_id.clone()));
         }
     }
 
@@ -37,7 +41,7 @@ impl Begun {
         }
     }
 
-    fn listener(&self) -> Option<oneshot::Sender<Result<(), OrchestratorError>>> {
+    fn listener(&self) -> Option<oneshot::Sender<Heard>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -59,9 +63,10 @@ mod tests {
     fn after_the_beginning_the_stream_says_what_goes_wrong() {
         let (listener, mut heard) = oneshot::channel();
         let begun = Begun::heard_by(listener);
-        begun.tell();
-        begun.tell();
-        assert!(matches!(heard.try_recv(), Ok(Ok(()))));
+        let run_id = RunId::new("run-1").unwrap();
+        begun.tell(&run_id);
+        begun.tell(&run_id);
+        assert!(matches!(heard.try_recv(), Ok(Ok(heard)) if heard == run_id));
         assert!(begun.refuse(OrchestratorError::NotFound).is_err());
         assert!(Begun::unheard().refuse(OrchestratorError::NotFound).is_err());
     }

@@ -135,7 +135,7 @@ impl Agent {
         let (begun, reply) = oneshot::channel();
         let stream = self.play(messages, options, Begun::heard_by(begun));
         match reply.await {
-            Ok(begun) => begun.map(|()| stream),
+            Ok(begun) => begun.map(|run_id| stream.of(run_id)),
             // The turn ended without a word: its runtime went down, or it panicked.
             Err(_) => Err(OrchestratorError::ShuttingDown),
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::{Stream, future::poll_fn};
-use kortyx_protocol::{Failure, FailureCode, StreamChunk};
+use kortyx_protocol::{Failure, FailureCode, RunId, StreamChunk};
 use tokio::sync::mpsc;
 
 /// The chunks of one turn. Always ends with `done`.
@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 #[must_use = "a turn whose stream is dropped is cancelled"]
 pub struct ChatStream {
     chunks: mpsc::Receiver<StreamChunk>,
+    run_id: Option<RunId>,
     state: State,
 }
 
@@ -28,7 +29,17 @@ enum State {
 
 impl ChatStream {
     pub(super) fn new(chunks: mpsc::Receiver<StreamChunk>) -> Self {
-        Self { chunks, state: State::Open }
+        Self { chunks, run_id: None, state: State::Open }
+    }
+
+    pub(super) fn of(self, run_id: RunId) -> Self {
+        Self { run_id: Some(run_id), ..self }
+    }
+
+    /// The turn's run, which [`follow`](crate::Agent::follow) finds; known of a turn that was begun by
+    /// [`begin_chat`](crate::Agent::begin_chat).
+    pub fn run_id(&self) -> Option<&RunId> {
+        self.run_id.as_ref()
     }
 
     /// The next chunk; `None` after `done`.

@@ -68,12 +68,12 @@ impl Turn {
         let session_id = wanted.or(asked).cloned().map_or_else(new_session, Ok)?;
         self.send(StreamChunk::session(session_id.clone())).await;
         let plan = plan?;
-        if matches!(plan, Plan::Refused(..)) {
-            self.begun.tell();
+        if let Plan::Refused(record, _) = &plan {
+            self.begun.tell(&record.run_id);
         }
         match plan {
             Plan::Fresh => self.start(messages, session_id).await,
-            Plan::Answer(_, answer) => self.answer(answer, messages, session_id).await,
+            Plan::Answer(record, answer) => self.answer(answer, &record.run_id, messages, session_id).await,
             Plan::Refused(record, error)
                 if error.is_refused_as(|reason| matches!(reason, RefusalReason::Invalid(_))) =>
             {
@@ -91,6 +91,7 @@ impl Turn {
     async fn answer(
         &self,
         mut answer: Answer,
+        asked: &RunId,
         messages: Vec<ChatMessage>,
         session_id: SessionId,
     ) -> Result<(), OrchestratorError> {
@@ -100,7 +101,7 @@ impl Turn {
         let accepted = match self.agent.accept(vec![answer]).await {
             Err(error) if error.is_refused_as(is_late) => return self.start(messages, session_id).await,
             accepted => {
-                self.begun.tell();
+                self.begun.tell(asked);
                 accepted?
             }
         };
@@ -131,7 +132,7 @@ impl Turn {
         (start.data, start.workflow_state) = (state.data, state.workflow_state);
         start.tracked = true;
         let job = self.agent.begin_with(start, &context, Some(self.sink()))?;
-        self.begun.tell();
+        self.begun.tell(&run_id);
         self.tell_accepted(&message, &session_id, &run_id, false).await;
         let started = self.agent.spawn(job, None);
         let live = started.live.clone();

@@ -33,6 +33,7 @@ const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(
 pub struct RunStream {
     agent: Arc<Inner>,
     run_id: RunId,
+    session_id: SessionId,
     follower: Follower,
     /// The number of the last chunk that was read.
     after: u64,
@@ -53,6 +54,7 @@ impl RunStream {
         let mut stream = Self {
             agent,
             run_id,
+            session_id: session_id.clone(),
             follower,
             after,
             ready: VecDeque::new(),
@@ -63,6 +65,11 @@ impl RunStream {
         };
         stream.say(&StreamChunk::session(session_id));
         stream
+    }
+
+    /// The session that the run belongs to.
+    pub fn session_id(&self) -> &SessionId {
+        &self.session_id
     }
 
     /// The next piece; `None` when there will be none. Dropping the future loses nothing.
