@@ -1,0 +1,12 @@
+//! What is tested.
+
+mod deadline;
+mod keyboard;
+mod logic;
+mod looks;
+mod lunch;
+mod order;
+mod reload;
+mod restart;
+mod review;
+mod tabs;

@@ -1,0 +1,39 @@
+// The conversation on the screen.
+
+import { el, show } from "./dom.js";
+
+const WHO = { you: "You", flow: "Workflow", note: "Note" };
+
+/** Shows entries of a transcript in order, and follows the end while the reader is there. */
+export class Log {
+  #node;
+  #shown = new Map();
+
+  constructor(node) {
+    this.#node = node;
+  }
+
+  show(key, entry) {
+    const item = this.#shown.get(key) ?? this.#insert(key, entry);
+    const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
+    show(item.text, entry.text);
+    item.text.toggleAttribute("data-open", Boolean(entry.open));
+    item.about.hidden = !entry.about;
+    show(item.about, entry.about ?? "");
+    const isOpen = [...this.#shown.values()].some((one) => one.text.hasAttribute("data-open"));
+    // A reader of the screen hears what is complete, not word by word.
+    this.#node.setAttribute("aria-busy", String(isOpen));
+    if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight });
+  }
+
+  #insert(key, entry) {
+    const about = el("p", { class: "about" });
+    const text = el("p", { class: "said" });
+    const node = el("article", { class: `entry ${entry.who}`, "data-key": key }, el("p", { class: "who" }, WHO[entry.who]), about, text);
+    const later = [...this.#node.children].find((other) => other.dataset.key > key);
+    this.#node.insertBefore(node, later ?? null);
+    const item = { about, text };
+    this.#shown.set(key, item);
+    return item;
+  }
+}
