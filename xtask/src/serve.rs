@@ -20,7 +20,7 @@ pub(crate) fn command(needs: &[Server], install: bool, command: &[OsString]) -> 
     interrupt::watch().map_err(Error::Signals)?;
     let logs = tempfile::tempdir().map_err(Error::file(std::env::temp_dir()))?;
     if install {
-        provision(needs, logs.path())?;
+        provision(needs, &[], logs.path())?;
     }
     let mut servers = Servers::new(logs.path().to_owned());
     let urls = servers.urls(needs)?;

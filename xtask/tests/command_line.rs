@@ -75,6 +75,7 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
             "layers",
             "features",
             "unit",
+            "browser",
             "memory",
             "sqlite",
             "redis",
@@ -257,6 +258,27 @@ fn slow_a_lane_without_its_server_fails_and_keeps_no_other_from_running() -> Out
     let text = text(&output);
     assert!(text.contains("FAIL  redis ended (exit status: 1)") && text.contains("| the reason"), "{text}");
     assert_eq!(text.lines().last(), Some("6 passed, 1 failed, 3 skipped"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_lane_without_its_browser_fails_with_the_command_that_installs_it() -> Outcome {
+    let folder = workspace_of(&[("kortyx-demo", SUITE)])?;
+    let manager = folder.path().join("apt-get");
+    fs::write(&manager, "#!/bin/sh\nexit 1\n")?;
+    fs::set_permissions(&manager, fs::Permissions::from_mode(0o755))?;
+    let cargo = which::which("cargo")?;
+    if cargo.with_file_name("chromedriver").exists() || Path::new("/usr/local/bin/chromedriver").exists() {
+        return Ok(());
+    }
+    let path = std::env::join_paths([Some(folder.path()), cargo.parent()].into_iter().flatten())?;
+
+    let output = xtask_command(folder.path(), &["test-matrix", "--lane", "browser"]).env("PATH", path).output()?;
+
+    let text = text(&output);
+    assert!(text.contains("FAIL  Chromium is not installed: run `"), "{text}");
+    assert!(text.contains("apt-get install --yes --no-install-recommends chromium chromium-driver`"), "{text}");
+    assert_eq!(text.lines().last(), Some("0 passed, 1 failed, 0 skipped"), "{text}");
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The table of lanes.
 
 use crate::error::Error;
-use crate::servers::Server;
+use crate::servers::{Server, Software};
 use crate::workspace::{Member, Workspace};
 
 /// Checks and tests that run and count together.
@@ -13,6 +13,8 @@ pub(super) struct Lane {
     pub(super) about: &'static str,
     /// The servers that run meanwhile; the environment of its tests has their URLs.
     pub(super) needs: &'static [Server],
+    /// What its tests start themselves, and has to be installed.
+    pub(super) programs: &'static [Software],
     /// What it does, in order.
     pub(super) steps: &'static [Step],
 }
@@ -93,6 +95,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "lint",
         about: "format and clippy",
         needs: &[],
+        programs: &[],
         steps: &[
             Step::Check { name: "format", args: &["fmt", "--all", "--check"], env: &[] },
             Step::Check {
@@ -106,6 +109,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "docs",
         about: "documentation without warnings, and its examples",
         needs: &[],
+        programs: &[],
         steps: &[
             Step::Check {
                 name: "documentation",
@@ -115,23 +119,39 @@ pub(super) const LANES: &[Lane] = &[
             Step::Doctests,
         ],
     },
-    Lane { name: "layers", about: "arrows between crates and dependency budgets", needs: &[], steps: &[Step::Layers] },
+    Lane {
+        name: "layers",
+        about: "arrows between crates and dependency budgets",
+        needs: &[],
+        programs: &[],
+        steps: &[Step::Layers],
+    },
     Lane {
         name: "features",
         about: "each crate with no feature, each feature alone, the default and all",
         needs: &[],
+        programs: &[],
         steps: &[Step::FeatureSets],
     },
     Lane {
         name: "unit",
         about: "crates that need no store",
         needs: &[],
+        programs: &[],
         steps: &[Step::Tests { packages: Packages::Unnamed, target: None, env: &[] }],
+    },
+    Lane {
+        name: "browser",
+        about: "the pages of the demo in a headless Chromium",
+        needs: &[],
+        programs: &[Software::Chromium],
+        steps: &[tests_of(&["kortyx-demo"])],
     },
     Lane {
         name: "memory",
         about: "the store in this process, and the workspace's tests on it",
         needs: &[],
+        programs: &[],
         steps: &[
             tests_of(&["kortyx-memory"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "memory")]),
@@ -142,6 +162,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "sqlite",
         about: "the store in a file, and the workspace's tests on it",
         needs: &[],
+        programs: &[],
         steps: &[
             tests_of(&["kortyx-sqlite"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "sqlite")]),
@@ -152,6 +173,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "redis",
         about: "the store on a Redis and on a Redis Cluster, and the workspace's tests on a Redis",
         needs: &[Server::Redis, Server::RedisCluster],
+        programs: &[],
         steps: &[
             tests_of(&["kortyx-redis"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "redis")]),
@@ -162,6 +184,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "redis-cluster",
         about: "the workspace's tests on a Redis Cluster",
         needs: &[Server::RedisCluster],
+        programs: &[],
         steps: &[
             workspace_tests(&[("KORTYX_TEST_STORE", "redis-cluster")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "redis-cluster"), ("KORTYX_TEST_CODEC", "1")]),
@@ -171,6 +194,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "postgres",
         about: "the store on a Postgres and behind PgBouncer, and the workspace's tests on a Postgres",
         needs: &[Server::Postgres, Server::PgBouncer],
+        programs: &[],
         steps: &[
             tests_of(&["kortyx-postgres"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "postgres")]),
@@ -181,6 +205,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "postgres-pgbouncer",
         about: "the workspace's tests on a Postgres behind PgBouncer",
         needs: &[Server::Postgres, Server::PgBouncer],
+        programs: &[],
         steps: &[
             workspace_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer"), ("KORTYX_TEST_CODEC", "1")]),
@@ -190,6 +215,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "postgres+cache",
         about: "a cache in a Redis beside a Postgres, and the workspace's acceptance tests on both",
         needs: &[Server::Redis, Server::Postgres],
+        programs: &[],
         steps: &[
             tests_of(&["kortyx-cache"]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres+cache")]),
@@ -200,6 +226,7 @@ pub(super) const LANES: &[Lane] = &[
         name: "faults",
         about: "every store while processes die and servers go away, for minutes",
         needs: &[Server::Redis, Server::RedisCluster, Server::Postgres, Server::PgBouncer],
+        programs: &[],
         steps: &[Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(FAULTS), env: &[] }],
     },
 ];
@@ -276,9 +303,8 @@ mod tests {
 
     #[test]
     fn each_store_is_tested_with_and_without_the_codec() {
-        for lane in
-            LANES.iter().filter(|lane| !["lint", "docs", "layers", "features", "unit", "faults"].contains(&lane.name))
-        {
+        let others = ["lint", "docs", "layers", "features", "unit", "browser", "faults"];
+        for lane in LANES.iter().filter(|lane| !others.contains(&lane.name)) {
             let stores = |is_coded: bool| {
                 let environments = lane.steps.iter().filter_map(|step| match step {
                     Step::Tests { env, .. } => Some(*env),

@@ -18,12 +18,12 @@ use lane::{LANES, Lane};
 use runner::Runner;
 use table::Row;
 
-/// Prints the lanes, and the servers that they need.
+/// Prints the lanes, and the servers and programs that they need.
 pub(crate) fn list() {
     let width = LANES.iter().map(|lane| lane.name.len()).max().unwrap_or_default();
     for lane in LANES {
-        let needs: Vec<_> =
-            lane.needs.iter().map(|server| format!("{} ({})", server.name(), server.variable())).collect();
+        let servers = lane.needs.iter().map(|server| format!("{} ({})", server.name(), server.variable()));
+        let needs: Vec<_> = servers.chain(lane.programs.iter().map(|program| program.name().to_owned())).collect();
         let needs = if needs.is_empty() { String::new() } else { format!("; needs {}", needs.join(", ")) };
         console::say(format_args!("{:<width$} {}{needs}", lane.name, lane.about));
     }

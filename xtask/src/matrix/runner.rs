@@ -54,10 +54,11 @@ impl<'a> Runner<'a> {
         Ok(Self { workspace, tested, programs: None, servers, urls: Vec::new(), logs })
     }
 
-    /// Installs the servers of these lanes that the system lacks. When it cannot, the lanes say so once more.
+    /// Installs the programs and servers of these lanes that the system lacks. When it cannot, the lanes say so once more.
     pub(super) fn provision(&self, lanes: &[&Lane]) {
         let needs: Vec<_> = lanes.iter().flat_map(|lane| lane.needs).copied().collect();
-        if let Err(error) = servers::provision(&needs, &self.logs.join("provision")) {
+        let programs: Vec<_> = lanes.iter().flat_map(|lane| lane.programs).copied().collect();
+        if let Err(error) = servers::provision(&needs, &programs, &self.logs.join("provision")) {
             say(format_args!("   FAIL  {}", describe(&error)));
         }
     }
@@ -69,9 +70,12 @@ impl<'a> Runner<'a> {
 
     /// Runs one lane. What keeps a step from running is a failure of the step; the others run.
     ///
-    /// Without its servers a lane fails, and so it does when one of them ends before it.
+    /// Without its programs and servers a lane fails, and so it does when one of the servers ends before it.
     pub(super) fn lane(&mut self, lane: &Lane) -> Tally {
         say(format_args!("\n== {}: {}", lane.name, lane.about));
+        if let Err(error) = servers::installed(lane.programs) {
+            return failed(&error);
+        }
         match self.servers.urls(lane.needs) {
             Ok(urls) => self.urls = urls,
             Err(error) => return failed(&error),

@@ -11,6 +11,7 @@ mod redis;
 mod software;
 
 pub(crate) use provision::provision;
+pub(crate) use software::Software;
 
 use std::env;
 use std::path::PathBuf;
@@ -19,7 +20,6 @@ use clap::ValueEnum;
 
 use crate::error::Error;
 use daemon::Daemon;
-use software::Software;
 
 /// A server that a lane may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,6 +82,12 @@ impl Server {
     }
 }
 
+/// These programs are installed.
+pub(crate) fn installed(programs: &[Software]) -> Result<(), Error> {
+    let lacking = software::lacking(&[], programs);
+    if lacking.is_empty() { Ok(()) } else { Err(software::missing(&lacking)) }
+}
+
 /// Where a server listens, on the loopback interface.
 #[derive(Debug, Clone)]
 struct Endpoint {
@@ -124,7 +130,7 @@ impl Servers {
 
     /// The variable and the URL of each of these servers; those that are neither given nor running are started.
     pub(crate) fn urls(&mut self, needs: &[Server]) -> Result<Vec<(&'static str, String)>, Error> {
-        let lacking = software::lacking(needs);
+        let lacking = software::lacking(needs, &[]);
         if !lacking.is_empty() {
             return Err(software::missing(&lacking));
         }

@@ -22,9 +22,9 @@ pub(super) enum Manager {
     Brew,
 }
 
-/// Installs what these servers need, unless it is there or their URLs are given. Says first what it runs.
-pub(crate) fn provision(servers: &[Server], logs: &Path) -> Result<(), Error> {
-    let lacking = software::lacking(servers);
+/// Installs these programs and what these servers need, unless it is there or their URLs are given. Says first what it runs.
+pub(crate) fn provision(servers: &[Server], programs: &[Software], logs: &Path) -> Result<(), Error> {
+    let lacking = software::lacking(servers, programs);
     if lacking.is_empty() {
         return Ok(());
     }
@@ -36,7 +36,7 @@ pub(crate) fn provision(servers: &[Server], logs: &Path) -> Result<(), Error> {
     }
     let install = manager.install(&lacking);
     run(&install, &logs.join("install.log"))?;
-    let lacking = software::lacking(servers);
+    let lacking = software::lacking(servers, programs);
     if lacking.is_empty() {
         return Ok(());
     }
@@ -96,6 +96,9 @@ impl Manager {
             (Software::Postgres, Self::Apt) => &["postgresql"],
             (Software::Postgres, Self::Brew) => &["postgresql@17"],
             (Software::PgBouncer, _) => &["pgbouncer"],
+            (Software::Chromium, Self::Apt) => &["chromium", "chromium-driver"],
+            (Software::Chromium, Self::Apk) => &["chromium", "chromium-chromedriver"],
+            (Software::Chromium, Self::Dnf | Self::Brew) => &["chromium", "chromedriver"],
         }
     }
 }
@@ -124,16 +127,22 @@ mod tests {
 
     #[test]
     fn one_command_installs_everything_without_a_question() {
-        let all = [Software::Redis, Software::Postgres, Software::PgBouncer];
+        let all = [Software::Redis, Software::Postgres, Software::PgBouncer, Software::Chromium];
 
         assert_eq!(
             line(Manager::Apt, &all),
             "env DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
-             redis-server postgresql pgbouncer"
+             redis-server postgresql pgbouncer chromium chromium-driver"
         );
-        assert_eq!(line(Manager::Apk, &all), "apk add redis postgresql postgresql-client pgbouncer");
-        assert_eq!(line(Manager::Dnf, &all), "dnf install --assumeyes redis postgresql-server pgbouncer");
-        assert_eq!(line(Manager::Brew, &all), "brew install redis postgresql@17 pgbouncer");
+        assert_eq!(
+            line(Manager::Apk, &all),
+            "apk add redis postgresql postgresql-client pgbouncer chromium chromium-chromedriver"
+        );
+        assert_eq!(
+            line(Manager::Dnf, &all),
+            "dnf install --assumeyes redis postgresql-server pgbouncer chromium chromedriver"
+        );
+        assert_eq!(line(Manager::Brew, &all), "brew install redis postgresql@17 pgbouncer chromium chromedriver");
     }
 
     #[test]

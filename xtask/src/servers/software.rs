@@ -21,18 +21,25 @@ const POSTGRES: [(&str, &str); 5] = [
 
 /// Something that a package manager installs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Software {
+pub(crate) enum Software {
+    /// Or Valkey.
     Redis,
+    /// With its tools.
     Postgres,
+    /// The pooler.
     PgBouncer,
+    /// With its driver.
+    Chromium,
 }
 
 impl Software {
-    fn name(self) -> &'static str {
+    /// For people.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Redis => "Redis",
             Self::Postgres => "Postgres",
             Self::PgBouncer => "PgBouncer",
+            Self::Chromium => "Chromium",
         }
     }
 
@@ -44,6 +51,9 @@ impl Software {
             }
             Self::Postgres => find(&["initdb"]).is_some(),
             Self::PgBouncer => find(&["pgbouncer"]).is_some(),
+            Self::Chromium => {
+                find(&["chromium", "chromium-browser", "google-chrome"]).is_some() && find(&["chromedriver"]).is_some()
+            }
         }
     }
 
@@ -53,10 +63,11 @@ impl Software {
     }
 }
 
-/// What these servers need and the system lacks. A server that is given needs nothing.
-pub(super) fn lacking(servers: &[Server]) -> Vec<Software> {
+/// What the system lacks of these programs, and of what these servers need. A server that is given needs nothing.
+pub(super) fn lacking(servers: &[Server], programs: &[Software]) -> Vec<Software> {
     let mut lacking = Vec::new();
-    for software in servers.iter().filter(|server| server.given().is_none()).flat_map(|server| server.software()) {
+    let started = servers.iter().filter(|server| server.given().is_none());
+    for software in started.flat_map(|server| server.software()).chain(programs) {
         if !software.installed() && !lacking.contains(software) {
             lacking.push(*software);
         }
