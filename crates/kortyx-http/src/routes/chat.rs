@@ -27,6 +27,7 @@ async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
     let mut options = options(&grant, request.context);
     options.session_id = grant.session_of(request.session_id)?;
     options.workflow_id = request.workflow_id;
+    options.client_turn_id = request.client_turn_id;
     let place = http.streams.enter(options.session_id.as_ref(), http.limits.streams_per_session)?;
     let turn = http.agent.begin_chat(messages, options).await?;
     let run_id = turn.run_id().cloned();

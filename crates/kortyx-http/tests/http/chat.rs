@@ -1,6 +1,10 @@
 //! Chat turns, streamed and buffered.
 
-use std::time::Duration;
+use std::{
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -64,6 +68,32 @@ async fn a_turn_without_a_session_gets_one() {
     let site = Site::start().await;
     let chunks = chat(&site, &with(hello(), "sessionId", " ")).await.chunks();
     assert!(chunks[0]["sessionId"].as_str().unwrap().starts_with("session-"));
+}
+
+#[tokio::test]
+async fn a_response_ends_before_the_work_and_what_is_asked_later_is_answered_by_id() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let log = heard.clone();
+    let plan = Plan::new();
+    let agent = plan.agent().on_response_finalized(move |response| {
+        log.lock().unwrap().push((response.client_turn_id, response.text));
+        async { Ok::<_, io::Error>(()) }
+    });
+    let site = plan.start_with(agent.build().await.unwrap()).await;
+    let body = with(with(hello(), "workflowId", "order"), "clientTurnId", " turn-1 ");
+    let chunks = chat(&site, &body).await.chunks();
+    assert_eq!(kinds(&chunks), ["session", "message", "checkpoint", "done"]);
+    assert_eq!(chunks.last().unwrap()["data"]["status"], "running");
+    assert_eq!(*heard.lock().unwrap(), [(Some("turn-1".to_owned()), "Thanks.".to_owned())]);
+
+    eventually(|| site.agent().driven_runs() == 0).await;
+    let listed = Call::get(site.address, "/interrupts?afterResponseCompleted=true").send().await.json();
+    let [question] = listed["interrupts"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    assert_eq!((&question["sessionId"], &question["afterResponseCompleted"]), (&json!("s1"), &json!(true)));
+    let path = format!("/interrupts/{}/answer", question["id"].as_str().unwrap());
+    let answer = json!({"response": {"type": "text", "text": "Shelf 7"}});
+    let done = Call::post(site.address, &path, &answer).send().await.json();
+    assert_eq!((&done["status"], &done["data"]), (&json!("completed"), &json!({"shelf": "Shelf 7"})));
 }
 
 #[tokio::test]

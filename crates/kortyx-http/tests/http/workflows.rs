@@ -8,7 +8,7 @@ use kortyx_runtime::{NodeContext, NodeOutput, NodeResult, Workflow};
 use serde_json::Value;
 
 pub(crate) fn register(agent: AgentBuilder) -> AgentBuilder {
-    let workflows: [Workflow; 7] = [
+    let workflows: [Workflow; 8] = [
         one("review", review),
         one("pair", pair),
         one("echo", echo),
@@ -16,6 +16,7 @@ pub(crate) fn register(agent: AgentBuilder) -> AgentBuilder {
         one("silent", silent),
         one("lenient", lenient),
         one("talk", talk),
+        one("order", order),
     ];
     workflows.iter().fold(agent, AgentBuilder::workflow).default_workflow("review")
 }
@@ -33,6 +34,13 @@ async fn review(ctx: NodeContext) -> NodeResult {
     let decision = ctx.interrupt("approval", question).await?;
     ctx.message(format!("You chose {decision}.")).await;
     Ok(NodeOutput::new().data("decision", &decision))
+}
+
+/// Answers at once, and asks the staff later.
+async fn order(ctx: NodeContext) -> NodeResult {
+    ctx.complete_response("Thanks.").await?;
+    let shelf = ctx.interrupt("shelf", Text::new("Where is it?")).await?;
+    Ok(NodeOutput::new().data("shelf", &shelf))
 }
 
 /// Asks two things at once.
