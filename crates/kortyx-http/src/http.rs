@@ -7,9 +7,9 @@ use kortyx_orchestrator::Agent;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Authoriser, HttpLimits, Paths,
+    AnswerLinks, Authoriser, HttpLimits, Paths,
     endpoint::{Methods, endpoint, nowhere},
-    routes::{chat, checkpoints, execute, health, interrupts, openapi, resume, runs},
+    routes::{answers, chat, checkpoints, execute, health, interrupts, openapi, resume, runs},
     streams::Streams,
 };
 
@@ -22,6 +22,7 @@ pub struct Http {
     pub(crate) authoriser: Arc<dyn Authoriser>,
     pub(crate) paths: Paths,
     pub(crate) limits: HttpLimits,
+    pub(crate) links: Option<AnswerLinks>,
     pub(crate) streams: Streams,
     /// Cancelled when open streams must end.
     pub(crate) closing: CancellationToken,
@@ -47,6 +48,7 @@ impl Http {
             authoriser: Arc::new(authoriser),
             paths: Paths::default(),
             limits: HttpLimits::default(),
+            links: None,
             streams: Streams::default(),
             closing: CancellationToken::new(),
         }
@@ -66,6 +68,13 @@ impl Http {
         self
     }
 
+    /// Takes answers from links that these made.
+    #[must_use]
+    pub fn links(mut self, links: AnswerLinks) -> Self {
+        self.links = Some(links);
+        self
+    }
+
     /// The agent behind the routes.
     pub fn agent(&self) -> &Agent {
         &self.agent
@@ -76,8 +85,12 @@ impl Http {
     /// # Panics
     /// As axum does when two routes have the same path, or a path does not begin with `/`.
     pub fn router(&self) -> Router {
-        let Paths { chat, execute, resume, interrupts, runs, checkpoints, openapi, health } = &self.paths;
-        Router::new()
+        let Paths { chat, execute, resume, interrupts, runs, checkpoints, answers, openapi, health } = &self.paths;
+        let mut router = Router::new();
+        if self.links.is_some() {
+            router = router.route(&format!("{answers}/{{id}}"), self.answer_page());
+        }
+        router
             .route(chat, self.chat())
             .route(execute, self.execute())
             .route(resume, self.resume())
@@ -130,6 +143,12 @@ impl Http {
     /// Checkpoints of sessions: `POST`.
     pub fn checkpoints<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
         self.endpoint(checkpoints::METHODS)
+    }
+
+    /// The pages of answer links: `GET` shows the question, `POST` answers it. The path must have the parameter `{id}`. The link's
+    /// signature is the right to answer, so the authoriser is not asked; without [`links`](Self::links) none works.
+    pub fn answer_page<S: Clone + Send + Sync + 'static>(&self) -> MethodRouter<S> {
+        self.endpoint(answers::METHODS)
     }
 
     /// An `OpenAPI` 3.1 document of the routes at [`paths`](Self::paths): `GET`. Routes that you mount elsewhere are not where it says.

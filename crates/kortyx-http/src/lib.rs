@@ -4,6 +4,7 @@ mod authorise;
 mod body;
 mod endpoint;
 mod http;
+mod link;
 mod local;
 mod openapi;
 mod problem;
@@ -19,6 +20,7 @@ pub use async_trait::async_trait;
 
 pub use authorise::{Authoriser, Caller, Grant, Refusal};
 pub use http::{Http, router};
+pub use link::{AnswerLink, AnswerLinks, LinkKey, LinkKeyError};
 pub use local::AllowLocal;
 pub use server::{Ending, Server, ServerLimits};
 pub use settings::{HttpLimits, Paths};

@@ -26,6 +26,8 @@ pub struct Paths {
     pub runs: String,
     /// Checkpoints, `/checkpoints`.
     pub checkpoints: String,
+    /// The pages of answer links, `/answers`, where [`links`](crate::Http::links) are set; each is at `/{id}` below.
+    pub answers: String,
     /// The `OpenAPI` document, `/openapi.json`.
     pub openapi: String,
     /// Health, `/health`: `/live` and `/ready` below.
@@ -43,6 +45,7 @@ impl Paths {
             interrupts: at("interrupts"),
             runs: at("runs"),
             checkpoints: at("checkpoints"),
+            answers: at("answers"),
             openapi: at("openapi.json"),
             health: at("health"),
         }

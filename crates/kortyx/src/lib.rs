@@ -61,6 +61,9 @@ mod guide {
     mod conversations {}
     #[doc = include_str!("../../../docs/guide/graphs.md")]
     mod graphs {}
+    #[cfg(feature = "http")]
+    #[doc = include_str!("../../../docs/guide/http.md")]
+    mod http {}
     #[doc = include_str!("../../../docs/guide/operations.md")]
     mod operations {}
     #[doc = include_str!("../../../docs/guide/replay.md")]

@@ -1,5 +1,6 @@
 //! What answers the requests to each address.
 
+pub(crate) mod answers;
 pub(crate) mod chat;
 pub(crate) mod checkpoints;
 pub(crate) mod execute;

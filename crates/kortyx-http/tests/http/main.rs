@@ -15,6 +15,7 @@ mod errors;
 mod execute;
 mod hostile;
 mod interrupts;
+mod links;
 mod openapi;
 mod runs;
 mod scope;

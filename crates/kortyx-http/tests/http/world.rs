@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
-use kortyx_http::{Authoriser, Caller, Ending, Grant, Http, HttpLimits, Refusal, Server, ServerLimits, async_trait};
+use kortyx_http::{
+    AnswerLinks, Authoriser, Caller, Ending, Grant, Http, HttpLimits, LinkKey, Refusal, Server, ServerLimits,
+    async_trait,
+};
 use kortyx_memory::MemoryStore;
 use kortyx_orchestrator::{Agent, AgentBuilder};
 use kortyx_protocol::SessionId;
@@ -71,7 +74,7 @@ impl Plan {
     }
 
     pub(crate) async fn start_with(self, agent: Agent) -> Site {
-        let http = Http::new(agent, Headers).limits(self.limits.clone());
+        let http = Http::new(agent, Headers).limits(self.limits.clone()).links(links());
         let app = http.router();
         self.serve(http, app).await
     }
@@ -84,6 +87,11 @@ impl Plan {
         let task = tokio::spawn(server.serve(listener, async { drop(stopped.await) }));
         Site { address, http, store: self.store, clock: self.clock, stop: Some(stop), task }
     }
+}
+
+/// Links that the server takes.
+pub(crate) fn links() -> AnswerLinks {
+    AnswerLinks::new("/answers", LinkKey::new("k1", [7; 32]).unwrap())
 }
 
 /// A server that runs.

@@ -1,0 +1,111 @@
+//! The pages of answer links. The link's signature is the right to answer.
+
+use std::sync::Arc;
+
+use axum::{
+    RequestExt as _,
+    extract::{RawPathParams, Request},
+    http::{Method, StatusCode},
+    response::Response,
+};
+use kortyx_orchestrator::{Answer, Interrupt};
+use kortyx_protocol::{Failure, FailureCode, RequestId, ResumeResponse};
+use kortyx_store::{InterruptStatus, Scope};
+
+use crate::{
+    AnswerLink, Http, body,
+    endpoint::Methods,
+    link::{Page, response},
+    problem::Problem,
+};
+
+pub(crate) const METHODS: Methods = &[
+    (Method::GET, |http, request| Box::pin(async move { Ok(shown(get(http, request).await)) })),
+    (Method::POST, |http, request| Box::pin(async move { Ok(shown(post(http, request).await)) })),
+];
+
+/// Shows the question. Changes nothing: mail tools open links before people do.
+async fn get(http: Arc<Http>, mut request: Request) -> Result<Page, Page> {
+    let (link, question, _) = find(&http, &mut request).await?;
+    Ok(ask(&question, &link, &[]))
+}
+
+/// Answers it.
+async fn post(http: Arc<Http>, mut request: Request) -> Result<Page, Page> {
+    let (link, question, scope) = find(&http, &mut request).await?;
+    let (parts, form) = request.into_parts();
+    let form = body::read(&parts.headers, form, &http.limits).await;
+    let form = form.map_err(|_: Problem| Page::saying(StatusCode::BAD_REQUEST, "That did not arrive", "Try again."))?;
+    let response = match &link.choice {
+        Some(choice) => ResumeResponse::select([choice.clone()]),
+        None => response(&question.input, &form),
+    };
+    let mut answer = Answer::in_scope(link.request_id.clone(), scope, response);
+    if let Some(actor) = &link.actor {
+        answer = answer.by(actor.clone());
+    }
+    match http.agent.submit(vec![answer]).await {
+        Ok(_) => Ok(Page::saying(StatusCode::OK, "Thank you", "Your answer was taken.")),
+        Err(error) => Err(refused(error.into(), &question, &link)),
+    }
+}
+
+/// What a signed link is about: the link, the open question, and the scope to answer it in.
+async fn find(http: &Http, request: &mut Request) -> Result<(AnswerLink, Interrupt, Scope), Page> {
+    let unknown =
+        || Page::saying(StatusCode::NOT_FOUND, "This link does not work", "It is incomplete, or was not made here.");
+    let params = request.extract_parts::<RawPathParams>().await.ok();
+    let named = params.and_then(|params| params.iter().find(|(name, _)| *name == "id").map(|(_, id)| id.to_owned()));
+    let id = named.and_then(|id| RequestId::new(id).ok()).ok_or_else(unknown)?;
+    let query = request.uri().query().unwrap_or_default();
+    let link = http.links.as_ref().and_then(|links| links.read(id, query)).ok_or_else(unknown)?;
+    let store = http.agent.store();
+    let now = store.now().await.map_err(|_| unavailable())?;
+    if link.expires <= now {
+        return Err(Page::saying(StatusCode::GONE, "This link has expired", "Ask for another one."));
+    }
+    let record = store.interrupt(&link.request_id).await.map_err(|_| unavailable())?.ok_or_else(unknown)?;
+    let scope = Scope::session(record.session_id);
+    let found = http.agent.get_interrupt(&link.request_id, &scope).await.map_err(|_| unavailable())?;
+    let question = found.ok_or_else(unknown)?;
+    match question.status {
+        // The same answer again is taken again, and another one is told so.
+        InterruptStatus::Pending => {}
+        InterruptStatus::Answered if request.method() == Method::POST => {}
+        status => return Err(closed(status)),
+    }
+    Ok((link, question, scope))
+}
+
+fn ask(question: &Interrupt, link: &AnswerLink, notes: &[String]) -> Page {
+    Page::asking(&question.input, link.choice.as_deref(), notes).unwrap_or_else(|| {
+        Page::saying(StatusCode::OK, "A question for you", "It cannot be answered on this page: open the application.")
+    })
+}
+
+fn refused(failure: Failure, question: &Interrupt, link: &AnswerLink) -> Page {
+    if failure.code == FailureCode::InvalidResponse {
+        let issues = failure.issues.unwrap_or_default();
+        let notes: Vec<String> = issues.into_iter().map(|issue| issue.message).collect();
+        return ask(question, link, &notes).with_status(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let status = failure.status.and_then(|status| StatusCode::from_u16(status).ok());
+    Page::saying(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), "Your answer was not taken", &failure.message)
+}
+
+fn closed(status: InterruptStatus) -> Page {
+    let (code, text) = match status {
+        InterruptStatus::Answered => (StatusCode::CONFLICT, "The question was answered already."),
+        InterruptStatus::Expired => (StatusCode::GONE, "The question's time is past."),
+        _ => (StatusCode::GONE, "The question was withdrawn."),
+    };
+    Page::saying(code, "There is nothing to answer any more", text)
+}
+
+fn unavailable() -> Page {
+    Page::saying(StatusCode::SERVICE_UNAVAILABLE, "This does not work right now", "Try again in a moment.")
+}
+
+fn shown(page: Result<Page, Page>) -> Response {
+    page.unwrap_or_else(|page| page).into_response()
+}
