@@ -102,7 +102,8 @@ pub struct Acceptance {
 }
 
 impl Agent {
-    /// Answers a question and goes on with its run until it waits again or has ended.
+    /// Answers a question and goes on with its run until it waits again, has ended or has completed its response, as
+    /// [`execute`](Self::execute) does.
     ///
     /// Of any number of answers one is accepted. Once it is, it takes effect, whatever happens to this process. Giving the
     /// accepted answer again is no error: the result is the run as it stands. When another process drives the run, this

@@ -44,7 +44,10 @@ impl ExecuteOptions {
 }
 
 impl Agent {
-    /// Runs a workflow until it waits for people or has ended, whichever comes first.
+    /// Runs a workflow until it waits for people, has ended or has completed its response, whichever comes first.
+    ///
+    /// After [`complete_response`](kortyx_runtime::NodeContext::complete_response) the result is `completed` with the data of the
+    /// response, read as `O`, or `suspended` with the questions that are open then; the run goes on.
     ///
     /// The run is the agent's: dropping this future does not stop it. What was written when this returns is durable: a token
     /// in the result is known to the store. The workflow must be registered with the agent.
