@@ -8,7 +8,9 @@ use kortyx::{
     },
     store::{Scalar, Scope},
 };
-use kortyx_tests::{Counter, World, approve_or_decline, code, input_of, kinds, one_node, resume_message, with};
+use kortyx_tests::{
+    Counter, Op, When, World, approve_or_decline, code, eventually, input_of, kinds, one_node, resume_message, with,
+};
 use serde_json::{Value, json};
 
 fn session(id: &str) -> SessionId {
@@ -331,4 +333,41 @@ async fn a_question_of_a_rollback_or_a_fork_keeps_its_deadline() {
 
 async fn answer_open(agent: &Agent, open: &PendingRequest) {
     assert_eq!(agent.resume(&handle(open), yes()).await.unwrap().status(), "completed");
+}
+
+#[tokio::test]
+async fn b096_a_crash_at_a_turns_end_leaves_its_checkpoint_or_none_of_it_and_a_recovery_leaves_one() {
+    for (moment, op) in
+        [(When::Before, Op::Suspend), (When::After, Op::Suspend), (When::Before, Op::Finish), (When::After, Op::Finish)]
+    {
+        let world = World::new();
+        let steps = one_node("steps", |ctx| async move {
+            let said: ChatInput = ctx.input()?;
+            ctx.step("durable", || async { Ok::<_, NodeError>(1) }).await?;
+            if said.input == "ask" {
+                ctx.interrupt("gate", approve_or_decline("Ship it?")).await?;
+            }
+            Ok(NodeOutput::new().data("said", &said.input))
+        });
+        let registered = steps.clone();
+        let process = world.process(move |agent| agent.workflow(&registered)).await;
+        let gate = process.store().hold(op, moment);
+        let text = if op == Op::Suspend { "ask" } else { "end" };
+        let stream =
+            process.agent().stream_chat(vec![ChatMessage::user(text)], ChatOptions::new().session(session("s")));
+        gate.reached().await;
+        process.kill().await;
+        assert!(!kinds(&stream.collect().await).contains(&"checkpoint"), "nobody heard of it");
+
+        let elsewhere = world.agent(&steps).await;
+        let left = elsewhere.list_checkpoints(&session("s"), None).await.unwrap();
+        assert_eq!(left.len(), if moment == When::Before { 1 } else { 2 }, "{moment:?} {op:?}");
+        world.advance(std::time::Duration::from_secs(31));
+        let recovered = elsewhere.worker().pass().await.unwrap().recovered;
+        assert_eq!(recovered, usize::from(moment == When::Before), "{moment:?} {op:?}");
+        eventually("it has stopped", || async { elsewhere.driven_runs() == 0 }).await;
+        let kept = elsewhere.list_checkpoints(&session("s"), None).await.unwrap();
+        assert_eq!(kept.iter().map(|one| one.turn_index).collect::<Vec<_>>(), [0, 1], "{moment:?} {op:?}");
+        assert_eq!(kept[1].nodes, ["node"], "what the turn did before the crash is part of it");
+    }
 }
