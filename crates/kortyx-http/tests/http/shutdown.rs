@@ -63,3 +63,24 @@ async fn a_request_on_an_open_connection_is_told_to_go_elsewhere() {
     assert_eq!(refused.refusal(), (503, "CONFLICT".to_owned()));
     assert_eq!(refused.headers["retry-after"], "1");
 }
+
+#[tokio::test]
+async fn a_run_under_way_is_left_to_another_process_at_once() {
+    let plan = Plan::new();
+    let other = plan.agent().build().await.unwrap();
+    let mut site = plan.start().await;
+    let mut body = silent("s1");
+    body["workflowId"] = "durable".into();
+    let mut open = Call::post(site.address, "/chat", &body).open().await;
+    while !open.frame().await.unwrap().contains("Begun") {}
+    assert_eq!(other.worker().pass().await.unwrap().recovered, 0, "it is driven here");
+    site.signal();
+    assert!(open.rest().await.iter().any(|frame| frame.contains(r#""type":"status""#)));
+    site.ended().await;
+    assert_eq!(
+        other.worker().pass().await.unwrap().recovered,
+        1,
+        "its lease was given up, and the run was not cancelled"
+    );
+    other.shutdown(Duration::ZERO).await;
+}

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use kortyx_contracts::{AskExt, Choice, Text};
 use kortyx_orchestrator::AgentBuilder;
-use kortyx_runtime::{NodeContext, NodeOutput, NodeResult, Workflow};
+use kortyx_runtime::{NodeContext, NodeError, NodeOutput, NodeResult, Workflow};
 use serde_json::Value;
 
 pub(crate) fn register(agent: AgentBuilder) -> AgentBuilder {
-    let workflows: [Workflow; 8] = [
+    let workflows: [Workflow; 9] = [
         one("review", review),
         one("pair", pair),
         one("echo", echo),
         one("endless", endless),
         one("silent", silent),
+        one("durable", durable),
         one("lenient", lenient),
         one("talk", talk),
         one("order", order),
@@ -67,6 +68,14 @@ async fn silent(ctx: NodeContext) -> NodeResult {
     ctx.text("Wait").await;
     tokio::time::sleep(Duration::from_hours(1)).await;
     Ok(NodeOutput::new())
+}
+
+/// Does something durable, says so, and then nothing for ever.
+async fn durable(ctx: NodeContext) -> NodeResult {
+    let begun: u32 = ctx.step("begin", || async { Ok::<_, NodeError>(1) }).await?;
+    ctx.text("Begun").await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    Ok(NodeOutput::new().data("begun", &begun))
 }
 
 /// Asks for a minute, and goes on without an answer.
