@@ -142,7 +142,8 @@ impl RunStream {
         let Some(stand) = self.agent.stand_of(run).await? else { return Ok(false) };
         match stand.state {
             State::Suspended(open) => {
-                for interrupt in open {
+                // What is asked after the response is not for those who read it.
+                for interrupt in open.into_iter().filter(|open| !open.record.after_response_completed) {
                     if self.asked.insert(interrupt.record.request_id.clone()) {
                         let chunk = present::chunk(&interrupt)?;
                         self.say(&chunk.into());

@@ -10,7 +10,7 @@ use kortyx_contracts::Text;
 use kortyx_orchestrator::{Agent, AgentBuilder, RunStream};
 use kortyx_protocol::{FailureCode, ResumeResponse, RunId, StreamChunk};
 use kortyx_runtime::{NodeContext, NodeError, NodeOutput, Workflow};
-use kortyx_store::{CancelTarget, Retention, Scalar, Scope, Store as _};
+use kortyx_store::{CancelTarget, InterruptQuery, Retention, Scalar, Scope, Store as _};
 use serde_json::json;
 
 use crate::faulty::Faulty;
@@ -196,6 +196,29 @@ async fn how_a_run_ended_is_said() {
     assert_eq!(given(&mut stream), ["-:session", "-:interrupt"]);
     agent.cancel(CancelTarget::Run(waiting.run_id().clone()), scope(), None).await.unwrap();
     assert_eq!(rest(stream).await, ["-:cancelled", "-:done cancelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_and_asked_after_the_response_is_not_for_its_readers() {
+    let node = |ctx: NodeContext| async move {
+        ctx.text("Working on it.").await;
+        ctx.complete_response("You will hear from us.").await?;
+        ctx.text("for nobody").await;
+        let name = ctx.interrupt("name", Text::new("Name?")).await?;
+        Ok(NodeOutput::new().data("name", &name))
+    };
+    let workflow = Workflow::builder("later").node("work", node).build().unwrap();
+    let world = World::new();
+    let agent = world.agent(&workflow).await;
+    let responded = agent.execute(&workflow, json!({}), in_session()).await.unwrap();
+    settle(&agent).await;
+    let mut stream = follow(&agent, responded.run_id(), 0).await;
+    assert_eq!(given(&mut stream), ["-:session", "1:Working on it.", "2:You will hear from us."]);
+    let query = InterruptQuery { scope: scope(), ..InterruptQuery::default() };
+    let asked = agent.list_interrupts(query).await.unwrap().interrupts.remove(0);
+    assert!(asked.after_response_completed);
+    agent.resume(asked.handle(), ResumeResponse::text("Ann")).await.unwrap();
+    assert_eq!(rest(stream).await, ["-:done completed"]);
 }
 
 #[tokio::test(start_paused = true)]
