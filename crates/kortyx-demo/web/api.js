@@ -25,6 +25,9 @@ async function call(path, body) {
 /** Plays a turn: a response that streams. */
 export const chat = (body) => call("/api/chat", body);
 
+/** What a run said, and says: a response that streams. */
+export const follow = (runId) => call(`/api/runs/${encodeURIComponent(runId)}/stream?after=0`);
+
 /** The open questions of a session, oldest first. */
 export async function pending(session) {
   const found = [];

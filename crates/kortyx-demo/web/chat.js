@@ -4,7 +4,9 @@ import { Refused, answer, chat } from "./api.js";
 import { resume, spoken } from "./answer.js";
 import { Board } from "./board.js";
 import { byId, show } from "./dom.js";
+import { catchUp } from "./follow.js";
 import { Log } from "./log.js";
+import { Pen } from "./pen.js";
 import { Pending } from "./pending.js";
 import { sendOnEnter } from "./question.js";
 import { renew, session } from "./session.js";
@@ -13,8 +15,10 @@ import { Transcript, history } from "./transcript.js";
 import { begin, fold, said } from "./turn.js";
 import { UNREACHABLE, words } from "./words.js";
 
-/** How often what is being said is written down. */
-const WRITE_EVERY = 200;
+/** How often a broken connection is tried again, once a second. */
+const PATIENCE = 120;
+const UNDER_WAY = "kortyx-demo:under-way";
+const CANCELLED = "The run was cancelled.";
 const WORKS = "The workflow works…";
 const token = (id) => `kortyx-demo:token:${id}`;
 
@@ -27,7 +31,7 @@ const pending = new Pending(sessionId, found, (error) => show(alert, error insta
 let turns = 0;
 
 for (const [key, entry] of transcript.all()) log.show(key, entry);
-closeWhatWasCut();
+goOn();
 pending.refresh();
 
 byId("renew").addEventListener("click", renew);
@@ -63,37 +67,40 @@ async function send(text) {
 async function submit(question, response, labels) {
   const heldToken = question.resumeToken ?? sessionStorage.getItem(token(question.id));
   const mine = { who: "you", text: spoken(response, labels), about: question.input.question ?? question.input.contract };
+  const accepted = () => {
+    transcript.add(mine);
+    board.settle(question.id);
+  };
   if (heldToken && Date.parse(question.expiresAt) > Date.now()) {
     const message = { role: "user", content: mine.text || "-", metadata: { resume: resume(heldToken, question.id, response) } };
-    await play({ sessionId, messages: [message] }, () => {
-      transcript.add(mine);
-      board.settle(question.id);
-    });
+    await play({ sessionId, messages: [message] }, accepted);
   } else {
     const result = await answer(question.id, response);
-    transcript.add(mine);
-    tell(result);
+    accepted();
+    await tell(result);
   }
   sessionStorage.removeItem(token(question.id));
   pending.refresh();
 }
 
 /** What became of a run that was answered by id. */
-function tell(result) {
-  if (result.status === "completed" && result.data?.reply) transcript.add({ who: "flow", text: result.data.reply });
-  if (result.status === "cancelled") transcript.add({ who: "note", text: "The run was cancelled." });
+async function tell(result) {
+  const { isNew } = await catchUp(transcript, result.runId, { asked: hold }).catch(() => ({ isNew: false }));
+  if (result.status === "completed" && result.data?.reply && !isNew) transcript.add({ who: "flow", text: result.data.reply });
+  if (result.status === "cancelled") transcript.add({ who: "note", text: CANCELLED });
   if (result.status === "failed") transcript.add({ who: "note", text: words(result.error) });
 }
 
 /** Plays a turn, and writes down what it says. `accepted` is called once the turn goes on. A failure before that is thrown. */
 async function play(body, accepted) {
-  const pen = new Pen();
-  let turn = begin();
-  let isAccepted = false;
+  let [turn, isAccepted, pen, runId] = [begin(), false];
   turns += 1;
   show(status, WORKS);
   try {
-    for await (const chunk of chunks(await chat(body))) {
+    const response = await chat(body);
+    runId = response.headers.get("kortyx-run-id") ?? undefined;
+    pen = new Pen(transcript, runId);
+    for await (const chunk of chunks(response)) {
       turn = fold(turn, chunk);
       if (chunk.type === "error" && !isAccepted) throw new Refused(chunk.failure);
       if (chunk.type !== "session" && !isAccepted) {
@@ -103,16 +110,51 @@ async function play(body, accepted) {
       if (chunk.type === "interrupt") hold(chunk);
       if (chunk.type === "status") show(status, turn.status);
       pen.write(said(turn));
+      mark(runId, pen.key);
     }
-    conclude(pen, turn);
-  } catch (error) {
+    pen.write(said(turn) || (turn.questions.length === 0 && turn.data?.reply) || "");
     pen.close();
+    conclude(turn);
+  } catch (error) {
+    pen?.close();
     if (!isAccepted) throw error;
-    transcript.add({ who: "note", text: "The connection broke here. What was accepted goes on without this page." });
+    await attach(runId, pen);
   } finally {
+    mark();
     turns -= 1;
     if (turns === 0 && (board.open === 0 || status.textContent === WORKS)) show(status);
   }
+}
+
+/** Goes on with a turn whose stream was cut, as soon as the server is there. */
+async function attach(runId, pen) {
+  for (let attempt = 0; runId && attempt < PATIENCE; attempt += 1) {
+    try {
+      return conclude(await catchUp(transcript, runId, { pen, asked: hold }));
+    } catch (error) {
+      if (error instanceof Refused) break;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+  transcript.add({ who: "note", text: "The connection broke here. What was accepted goes on without this page." });
+}
+
+/** A turn of this tab is under way, or none: the next load goes on with it. */
+function mark(runId, key) {
+  if (runId) sessionStorage.setItem(UNDER_WAY, JSON.stringify({ runId, key }));
+  else sessionStorage.removeItem(UNDER_WAY);
+}
+
+/** This tab was loaded again while something was said. */
+async function goOn() {
+  const { runId, key } = JSON.parse(sessionStorage.getItem(UNDER_WAY) ?? "{}");
+  if (!runId) return;
+  turns += 1;
+  show(status, WORKS);
+  await attach(runId, new Pen(transcript, runId, key));
+  mark();
+  turns -= 1;
+  pending.refresh();
 }
 
 /** A question of this tab's own turn: its token stays with the tab. */
@@ -121,40 +163,7 @@ function hold(chunk) {
   board.asked(chunk);
 }
 
-function conclude(pen, turn) {
-  pen.write(said(turn) || (turn.questions.length === 0 && turn.data?.reply) || "");
-  pen.close();
+function conclude(turn) {
   if (turn.failure) transcript.add({ who: "note", text: words(turn.failure) });
-  else if (turn.end === "cancelled") transcript.add({ who: "note", text: "The run was cancelled." });
-}
-
-/** Writes one entry while it grows: at once on the screen, now and then for other tabs and the next load. */
-function Pen() {
-  let [key, text, written] = [undefined, "", 0];
-  const store = (open) => transcript.write(key, { who: "flow", text, ...(open && { open }) });
-  this.write = (now) => {
-    if (now === text) return;
-    text = now;
-    if (key === undefined) {
-      key = transcript.add({ who: "flow", text, open: true });
-      sessionStorage.setItem("kortyx-demo:open", key);
-    } else if (Date.now() - written > WRITE_EVERY) store(true);
-    else return log.show(key, { who: "flow", text, open: true });
-    written = Date.now();
-  };
-  this.close = () => {
-    if (key === undefined) return;
-    store(false);
-    sessionStorage.removeItem("kortyx-demo:open");
-  };
-}
-
-/** This tab was loaded again while something was said. */
-function closeWhatWasCut() {
-  const key = sessionStorage.getItem("kortyx-demo:open");
-  sessionStorage.removeItem("kortyx-demo:open");
-  const entry = key && transcript.read(key);
-  if (!entry) return;
-  transcript.write(key, { ...entry, open: false });
-  transcript.add({ who: "note", text: "This page was loaded again here. The workflow went on meanwhile." });
+  else if (turn.end === "cancelled") transcript.add({ who: "note", text: CANCELLED });
 }

@@ -4,6 +4,7 @@ import { Refused, answer } from "./api.js";
 import { spoken } from "./answer.js";
 import { Board } from "./board.js";
 import { byId, show } from "./dom.js";
+import { catchUp } from "./follow.js";
 import { Pending } from "./pending.js";
 import { session } from "./session.js";
 import { Transcript } from "./transcript.js";
@@ -27,7 +28,8 @@ async function submit(question, response, labels) {
   const result = await answer(question.id, response);
   const about = question.input.question ?? question.input.contract;
   transcript.add({ who: "you", text: spoken(response, labels), about });
-  if (result.status === "completed" && result.data?.reply) transcript.add({ who: "flow", text: result.data.reply });
+  const { isNew } = await catchUp(transcript, result.runId).catch(() => ({ isNew: false }));
+  if (result.status === "completed" && result.data?.reply && !isNew) transcript.add({ who: "flow", text: result.data.reply });
   show(status, outcome(result));
   pending.refresh();
 }

@@ -38,6 +38,11 @@ export class Transcript {
     this.#changed(key, entry);
   }
 
+  /** Shows an entry here, without writing it down. */
+  show(key, entry) {
+    this.#changed(key, entry);
+  }
+
   read(key) {
     return JSON.parse(localStorage.getItem(key));
   }

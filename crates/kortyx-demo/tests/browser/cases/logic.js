@@ -129,6 +129,14 @@ const tests = {
     equal(words(undefined).length > 0, true);
   },
 
+  async what_a_run_said_beyond_what_is_known_is_found() {
+    const { rest } = await load("follow");
+    equal(rest("One two\n\nThree", "One two"), "Three");
+    equal(rest("One two three", "One\n\ntwo"), "three");
+    equal(rest("One", ""), "One");
+    equal([rest("One", "One"), rest("One", "One two"), rest("One two", "Other")], ["", "", ""]);
+  },
+
   async the_history_is_what_was_said_and_not_what_was_noted() {
     const { history } = await load("transcript");
     const entries = ["you", "note", "flow"].map((who) => [who, { who, text: who }]);

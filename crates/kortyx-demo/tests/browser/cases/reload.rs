@@ -32,6 +32,9 @@ async fn a_reload_while_something_is_said_loses_neither_the_run_nor_its_question
         world.hears("Here is a").await;
         world.client.refresh().await.unwrap();
 
+        // What was said meanwhile is said on the page, and once.
+        world.hears("and it says what is new.").await;
+        assert_eq!(world.text("#log").await.matches("Here is a draft").count(), 1);
         world.select("What do you say", &["discard"]).await;
         world.hears("The draft is gone.").await;
         world.shot("after").await;

@@ -25,3 +25,22 @@ async fn a_server_killed_while_questions_wait_has_them_when_it_is_back() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_server_killed_while_it_speaks_goes_on_where_it_was() {
+    let test = Plan::new("restart-midway");
+    test.run(async |world| {
+        world.open("/").await;
+        world.say("review", "the summer release").await;
+        world.hears("it is short").await;
+        world.demo.lock().await.kill();
+        world.shows("#alert", "The server does not answer.").await;
+        world.demo.lock().await.restart().await;
+
+        world.hears("and it says what is new.").await;
+        assert_eq!(world.text("#log").await.matches("Here is a draft").count(), 1);
+        world.select("What do you say", &["discard"]).await;
+        world.hears("The draft is gone.").await;
+    })
+    .await;
+}

@@ -60,3 +60,22 @@ async fn of_two_tabs_that_answer_at_once_one_wins_and_the_other_is_told() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn an_answer_from_another_tab_is_followed_by_what_its_run_says() {
+    let test = Plan::new("other-tab");
+    test.run(async |world| {
+        world.open("/").await;
+        world.say("review", "the next release").await;
+        world.question("What do you say").await;
+        let [first, _] = world.second_tab("/").await;
+        world.select("What do you say", &["revise"]).await;
+        world.write("What should be in it?", "a picture").await;
+        world.hears("and now with this: a picture.").await;
+
+        world.client.switch_to_window(first).await.unwrap();
+        world.hears("and now with this: a picture.").await;
+        assert_eq!(world.text("#log").await.matches("Here is").count(), 2, "something is said twice");
+    })
+    .await;
+}
