@@ -62,6 +62,7 @@ export class QuestionCard {
     if (!this.isOpen) return;
     const hadFocus = this.node.contains(document.activeElement);
     this.isOpen = false;
+    this.#busy(false);
     this.node.classList.add("closed");
     for (const control of this.#form.elements) control.disabled = true;
     show(this.#timer, "Closed");
