@@ -194,7 +194,7 @@ impl Servers {
             return Ok(running.endpoint.clone());
         }
         let (endpoint, daemons) = match server {
-            Server::Redis => redis::start(&self.logs)?,
+            Server::Redis => redis::start(&self.logs, self.durable)?,
             Server::RedisCluster => redis::start_cluster(&self.logs)?,
             Server::Postgres => postgres::start(&self.logs, self.durable)?,
             Server::PgBouncer => {

@@ -13,15 +13,20 @@ use crate::error::Error;
 
 /// Three masters, then a replica of each.
 const NODES: usize = 6;
+/// What is acknowledged is on the disk, as `docs/redis.md` has it where nothing may be lost.
+const DURABLE: &str = "appendonly yes\nappendfsync always\n";
+const NOT_DURABLE: &str = "appendonly no\n";
 /// Longer than a question to a server that runs takes.
 const QUESTION: Duration = Duration::from_secs(5);
 /// Longer than the nodes of a cluster need to meet.
 const MEETING: Duration = Duration::from_mins(1);
 
-/// Starts a Redis that keeps everything in memory.
-pub(super) fn start(logs: &Path) -> Result<(Endpoint, Vec<Daemon>), Error> {
+/// Starts a Redis, which keeps everything in memory only unless it shall be durable.
+pub(super) fn start(logs: &Path, durable: bool) -> Result<(Endpoint, Vec<Daemon>), Error> {
     let password = software::password()?;
-    let (port, daemon) = port::retry(port::free, |port| Ok((port, node("redis", port, None, &password, logs)?)))?;
+    let keeps = if durable { DURABLE } else { NOT_DURABLE };
+    let start = |port| Ok((port, node("redis", (port, None), keeps, &password, logs)?));
+    let (port, daemon) = port::retry(port::free, start)?;
     let url = format!("redis://default:{password}@127.0.0.1:{port}");
     Ok((Endpoint { port, password, url }, vec![daemon]))
 }
@@ -34,7 +39,7 @@ pub(super) fn start_cluster(logs: &Path) -> Result<(Endpoint, Vec<Daemon>), Erro
     for number in 1..=NODES {
         let name = format!("redis-cluster-{number}");
         let pick = || Ok((port::free()?, port::free()?));
-        let start = |(port, bus)| Ok((port, node(&name, port, Some(bus), &password, logs)?));
+        let start = |(port, bus)| Ok((port, node(&name, (port, Some(bus)), NOT_DURABLE, &password, logs)?));
         let (port, daemon) = port::retry(pick, start)?;
         ports.push(port);
         nodes.push(daemon);
@@ -56,11 +61,17 @@ pub(super) fn start_cluster(logs: &Path) -> Result<(Endpoint, Vec<Daemon>), Erro
     Ok((Endpoint { port, password, url }, nodes))
 }
 
-fn node(name: &str, port: u16, bus: Option<u16>, password: &str, logs: &Path) -> Result<Daemon, Error> {
+fn node(
+    name: &str,
+    (port, bus): (u16, Option<u16>),
+    keeps: &str,
+    password: &str,
+    logs: &Path,
+) -> Result<Daemon, Error> {
     let server = software::find(&["redis-server", "valkey-server"]).ok_or_else(|| Software::Redis.missing())?;
     let home = Home::new(name, None)?;
     let mut config = format!(
-        "bind 127.0.0.1\nport {port}\nrequirepass {password}\nmasterauth {password}\nsave \"\"\nappendonly no\n\
+        "bind 127.0.0.1\nport {port}\nrequirepass {password}\nmasterauth {password}\nsave \"\"\n{keeps}\
          maxmemory-policy noeviction\n"
     );
     if let Some(bus) = bus {
@@ -153,7 +164,7 @@ mod tests {
         let stranger = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = stranger.local_addr().unwrap().port();
 
-        let error = node("redis", port, None, "secret", logs.path()).unwrap_err();
+        let error = node("redis", (port, None), NOT_DURABLE, "secret", logs.path()).unwrap_err();
 
         assert!(matches!(&error, Error::PortTaken { server } if server == "redis"), "{error}");
     }
