@@ -29,7 +29,7 @@ pub(crate) struct Member {
     pub(crate) version: String,
     /// Its folder.
     pub(crate) folder: PathBuf,
-    /// It lives in `crates/`, so users may depend on it alone.
+    /// It lives in `crates/` and is no program, so users may depend on it alone.
     pub(crate) published: bool,
     /// Each feature with what it switches on.
     pub(crate) features: BTreeMap<String, Vec<String>>,
@@ -85,7 +85,8 @@ fn member(metadata: &Metadata, package: &Package) -> Member {
         name: package.name.to_string(),
         version: package.version.to_string(),
         folder: folder.as_std_path().to_owned(),
-        published: folder.starts_with(metadata.workspace_root.join("crates")),
+        published: folder.starts_with(metadata.workspace_root.join("crates"))
+            && !package.targets.iter().any(Target::is_bin),
         features: package.features.clone(),
         dependencies: dependencies
             .map(|dependency| Dependency { name: dependency.name.clone(), optional: dependency.optional })

@@ -61,8 +61,8 @@ impl Schemas {
     /// of schemas would slow down those behind a pooler, which live long.
     async fn empty(&self) {
         let schema = self.last.lock().unwrap().clone();
-        let tables = TABLES.map(|table| format!("{schema}.k_{table}")).join(", ");
-        self.execute(&format!("TRUNCATE {tables} RESTART IDENTITY")).await;
+        // A few rows go faster than a table's files and those of its indexes, which TRUNCATE replaces.
+        self.execute(&TABLES.map(|table| format!("DELETE FROM {schema}.k_{table};")).concat()).await;
     }
 
     fn config(&self) -> PostgresConfig {

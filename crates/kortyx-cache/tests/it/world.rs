@@ -56,11 +56,8 @@ impl Schemas {
 
     /// Empties the schema, for another case.
     pub(crate) async fn empty(&self) {
-        self.execute(&format!(
-            "TRUNCATE {} RESTART IDENTITY",
-            TABLES.map(|table| format!("kortyx.{table}")).join(", ")
-        ))
-        .await;
+        // A few rows go faster than a table's files and those of its indexes, which TRUNCATE replaces.
+        self.execute(&TABLES.map(|table| format!("DELETE FROM kortyx.{table};")).concat()).await;
     }
 
     /// Runs a statement on this schema.
