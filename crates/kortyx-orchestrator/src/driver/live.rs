@@ -21,7 +21,13 @@ use kortyx_store::{
 };
 use tokio::sync::Notify;
 
-use super::{Output, delivered, log::Log, publish, reader::Reader, response::last_message};
+use super::{
+    Output, delivered,
+    log::{self, Log},
+    publish,
+    reader::Reader,
+    response::last_message,
+};
 use crate::{agent::Inner, telemetry::Fact};
 
 /// How much of a turn's text is kept to show it again to a client that repeats its answer.
@@ -250,8 +256,9 @@ impl Live {
         }
         let (publish, _) = self.minted(&batch.publish, batch.response_completed).map_err(refused)?;
         let is_publishing = !publish.is_empty();
-        if let Some(last) = batch.response.as_ref().and_then(last_message).filter(|_| self.keeps_output()) {
-            self.log.note(&last);
+        let last = batch.response.as_ref().and_then(last_message).filter(|_| self.keeps_output());
+        if let Some(text) = last.and_then(|last| log::text(&last)) {
+            self.log.note(text);
         }
         let recorded = self.agent.store.record(Record {
             lease,
@@ -286,14 +293,14 @@ impl Live {
 impl ChunkSink for Live {
     fn send(&self, chunk: StreamChunk) -> IoFuture<'_, ()> {
         Box::pin(async move {
-            let kept = self.keeps_output().then(|| chunk.clone());
+            let kept = self.keeps_output().then(|| log::text(&chunk));
             if let Some(output) = self.reader.output() {
                 self.hear(&chunk);
                 output.send(chunk).await;
             }
             // Last: the engine notes an emission when it was delivered, and storage gets both together.
-            if let Some(chunk) = kept {
-                self.log.note(&chunk);
+            if let Some(text) = kept.flatten() {
+                self.log.note(text);
             }
         })
     }

@@ -19,11 +19,10 @@ impl Log {
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a chunk. One that is not JSON was never shown either.
-    pub(super) fn note(&self, chunk: &StreamChunk) {
-        let Ok(text) = serde_json::to_vec(chunk) else { return };
+    /// Notes a chunk.
+    pub(super) fn note(&self, text: Bytes) {
         let mut chunks = self.lock();
-        chunks.push(text.into());
+        chunks.push(text);
         if chunks.len() == 1 {
             self.begun.notify_one();
         }
@@ -46,6 +45,11 @@ impl Log {
     }
 }
 
+/// A chunk as storage keeps it. One that is not JSON was never shown either.
+pub(super) fn text(chunk: &StreamChunk) -> Option<Bytes> {
+    serde_json::to_vec(chunk).ok().map(Bytes::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,10 +57,10 @@ mod tests {
     #[test]
     fn what_is_put_back_comes_before_what_was_said_since() {
         let log = Log::default();
-        log.note(&StreamChunk::message("1"));
+        log.note(text(&StreamChunk::message("1")).unwrap());
         let taken = log.take();
         assert!(log.is_empty());
-        log.note(&StreamChunk::message("2"));
+        log.note(text(&StreamChunk::message("2")).unwrap());
         log.put_back(taken);
         let texts: Vec<_> = log.take().iter().map(|chunk| String::from_utf8(chunk.to_vec()).unwrap()).collect();
         assert_eq!(texts, [r#"{"type":"message","content":"1"}"#, r#"{"type":"message","content":"2"}"#]);

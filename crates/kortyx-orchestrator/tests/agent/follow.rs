@@ -10,7 +10,9 @@ use kortyx_contracts::Text;
 use kortyx_orchestrator::{Agent, AgentBuilder, RunStream};
 use kortyx_protocol::{FailureCode, ResumeResponse, RunId, StreamChunk};
 use kortyx_runtime::{NodeContext, NodeError, NodeOutput, Workflow};
-use kortyx_store::{CancelTarget, InterruptQuery, Retention, Scalar, Scope, Store as _};
+use kortyx_store::{
+    AnswerRequest, Bytes, CancelTarget, InterruptQuery, NewAnswer, Proof, Retention, Scalar, Scope, Store as _,
+};
 use serde_json::json;
 
 use crate::faulty::Faulty;
@@ -140,6 +142,51 @@ async fn another_driver_says_again_only_what_a_step_said_that_it_runs_again() {
     gate.open();
     let heard = rest(follow(&other, &run_id, 0).await).await;
     assert_eq!(heard, ["-:session", "1:one", "2:two", "3:two", "-:done completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_before_an_answer_held_back_a_pause_is_stored_with_the_next() {
+    let (world, gate) = (World::new(), Gate::new());
+    let held = gate.clone();
+    let work = move |ctx: NodeContext| {
+        let held = held.clone();
+        async move {
+            held.pass().await?;
+            ctx.text("worked").await;
+            Ok(NodeOutput::new())
+        }
+    };
+    let ask = |ctx: NodeContext| async move {
+        ctx.interrupt("name", Text::new("Name?")).await?;
+        Ok(NodeOutput::new())
+    };
+    let fork = |_: NodeContext| async move { Ok(NodeOutput::new()) };
+    let workflow = Workflow::builder("held").node("fork", fork).node("work", work).node("ask", ask);
+    let workflow = workflow.edge("fork", "work").edge("fork", "ask").build().unwrap();
+    let (driving, other) = (world.agent(&workflow).await, world.agent(&workflow).await);
+    let run = tokio::spawn({
+        let workflow = workflow.clone();
+        async move { driving.execute(&workflow, json!({}), in_session()).await.unwrap() }
+    });
+    gate.begun().await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let query = InterruptQuery { scope: scope(), ..InterruptQuery::default() };
+    let asked = other.list_interrupts(query).await.unwrap().interrupts.remove(0);
+    let answer = NewAnswer {
+        request_id: asked.id.clone(),
+        proof: Proof::Token(asked.handle().token.clone()),
+        session_id: None,
+        run_id: None,
+        answer: Bytes::from_static(br#"{"text":"Ann","type":"text"}"#),
+        cancel: false,
+        actor: None,
+    };
+    // Nothing runs in between: the driver has not looked when it comes to its pause, and storage gives it the answer instead.
+    world.store.answer(AnswerRequest { answers: vec![answer], driver: None }).await.unwrap();
+    gate.open();
+    let done = run.await.unwrap();
+    let heard = rest(follow(&other, done.run_id(), 0).await).await;
+    assert_eq!(heard, ["-:session", "1:worked", "-:done completed"]);
 }
 
 #[tokio::test(start_paused = true)]
