@@ -23,6 +23,8 @@ pub use facts::Facts;
 pub use faulty::{Faulty, Gate, Op, When};
 pub use heard::Heard;
 pub use process::Process;
-pub use reading::{code, data, ends, eventually, failure, handle, input_of, kinds, only, questions, reason, text_of};
+pub use reading::{
+    code, data, ends, eventually, failure, handle, input_of, kinds, only, questions, reason, takes_over, text_of,
+};
 pub use shapes::{approve_or_decline, one_node, resume_message, with};
 pub use world::World;

@@ -98,6 +98,21 @@ pub async fn ends(agent: &Agent, run: &ResumeHandle, status: RunStatus) {
     .await;
 }
 
+/// Passes with a worker until it has taken over the one run whose driver is gone. Where the list of such runs is a hint, one that
+/// died with its process is found by what a later pass repairs.
+pub async fn takes_over(agent: &Agent) {
+    eventually("a worker takes the run over", || async {
+        match agent.worker().pass().await.unwrap().recovered {
+            0 => false,
+            one => {
+                assert_eq!(one, 1, "runs taken over");
+                true
+            }
+        }
+    })
+    .await;
+}
+
 /// Waits until a condition is true; what never comes true fails the test.
 pub async fn eventually<Fut: Future<Output = bool>>(what: &str, is_true: impl Fn() -> Fut) {
     let wait = async {

@@ -10,7 +10,7 @@ use kortyx::{
 };
 use kortyx_tests::{
     Counter, Op, When, World, data, eventually, handle, input_of, kinds, one_node, only, questions, resume_message,
-    text_of, with,
+    takes_over, text_of, with,
 };
 use serde_json::{Value, json};
 
@@ -216,10 +216,9 @@ async fn b087_a_run_that_was_cut_in_its_second_step_goes_on_by_itself() {
     process.kill().await;
 
     let worker = world.agent(&workflow).await;
-    let mut passes = worker.worker();
-    assert_eq!(passes.pass().await.unwrap().recovered, 0, "its lease is not over");
+    assert_eq!(worker.worker().pass().await.unwrap().recovered, 0, "its lease is not over");
     world.advance(Duration::from_secs(31));
-    assert_eq!(passes.pass().await.unwrap().recovered, 1);
+    takes_over(&worker).await;
     eventually("the run ends", || async { entered[2].count() == 1 && worker.driven_runs() == 0 }).await;
     assert_eq!(entered.each_ref().map(Counter::count), [1, 2, 1]);
 }

@@ -9,7 +9,7 @@ use kortyx::{
     store::{RunStatus, Scope},
 };
 use kortyx_tests::{
-    Counter, Op, Process, When, World, code, data, ends, eventually, kinds, one_node, only, reason, with,
+    Counter, Op, Process, When, World, code, data, ends, eventually, kinds, one_node, only, reason, takes_over, with,
 };
 use serde_json::json;
 use tokio::{join, sync::Semaphore, task::yield_now};
@@ -88,7 +88,7 @@ async fn b094_an_answer_takes_effect_although_its_process_died_right_after_accep
     assert_eq!(done.count(), 0);
 
     world.advance(Duration::from_secs(31));
-    assert_eq!(other.worker().pass().await.unwrap().recovered, 1);
+    takes_over(&other).await;
     ends(&other, &gate, RunStatus::Completed).await;
     let result = other.resume(&gate, ResumeResponse::text("the winner's")).await.unwrap();
     assert_eq!((data(result)["answer"].as_str(), done.count()), (Some("the winner's"), 1));
@@ -213,7 +213,7 @@ async fn b096_a_driver_whose_lease_was_taken_over_writes_nothing() {
     let take_over = async {
         eventually("the first driver works", || async { entered.count() == 1 }).await;
         world.advance(Duration::from_secs(31));
-        assert_eq!(fresh.worker().pass().await.unwrap().recovered, 1);
+        takes_over(&fresh).await;
         eventually("the second driver ends", || async { entered.count() == 2 && fresh.driven_runs() == 0 }).await;
         gate.add_permits(1);
     };

@@ -5,7 +5,9 @@ use kortyx::{
     protocol::{ChatMessage, ResumeResponse, StreamChunk},
     store::{InterruptStatus, RunStatus, Scope},
 };
-use kortyx_tests::{Counter, Op, When, World, ends, eventually, input_of, one_node, resume_message, text_of, with};
+use kortyx_tests::{
+    Counter, Op, When, World, ends, eventually, input_of, one_node, resume_message, takes_over, text_of, with,
+};
 
 use crate::background::{Work, asked, done, later, responded, session, shown, status, turn};
 
@@ -137,7 +139,7 @@ async fn b138_a_run_completes_its_response_once_though_its_driver_dies_before_th
         async { Ok::<_, std::io::Error>(()) }
     });
     let agent = agent.build().await.unwrap();
-    eventually("a worker takes it over", || async { agent.worker().pass().await.unwrap().recovered == 1 }).await;
+    takes_over(&agent).await;
     let [a, b] = asked(&agent, &id).await;
     assert_eq!((work.done.count(), turns.count()), (1, 0));
     agent.resume(a.handle(), ResumeResponse::text("x")).await.unwrap();
