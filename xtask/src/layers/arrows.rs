@@ -40,6 +40,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: CONTRACTS, reach: Reach::Only(&[PROTOCOL, DERIVE]) },
     Layer { name: STORE, reach: Reach::Only(&[PROTOCOL]) },
     Layer { name: RUNTIME, reach: Reach::Only(&[PROTOCOL, CONTRACTS]) },
+    Layer { name: "kortyx-reason", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME]) },
     Layer { name: "kortyx-cache", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-codec", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-memory", reach: Reach::Only(&[PROTOCOL, STORE]) },

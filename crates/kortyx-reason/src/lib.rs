@@ -1,0 +1,3 @@
+//! Reasoning with a model inside a node.
+//!
+#![doc = include_str!("../README.md")]
