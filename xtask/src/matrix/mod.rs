@@ -1,5 +1,6 @@
 //! `cargo xtask test-matrix`: every check and every test of the workspace, lane by lane.
 
+mod jobs;
 mod lane;
 mod programs;
 mod runner;

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Tally;
+use super::jobs::{self, Job};
 use super::lane::{Env, FAULTS, Lane, Step};
 use super::programs::Programs;
 use crate::console::{describe, say};
@@ -19,8 +20,6 @@ use crate::workspace::{Member, Workspace};
 
 /// Longer than any cargo command takes, building from nothing on two cores.
 const CARGO_LIMIT: Duration = Duration::from_mins(30);
-/// Longer than any test program takes.
-const TEST_LIMIT: Duration = Duration::from_mins(15);
 /// How much of a failed command's output is shown.
 const TAIL: usize = 80;
 
@@ -84,13 +83,16 @@ impl<'a> Runner<'a> {
             say(format_args!("   ...   {} runs", server.name()));
         }
         let mut sum = Tally::default();
+        let mut tests = Vec::new();
         for step in lane.steps {
-            let tally = self.step(lane, step).unwrap_or_else(|error| failed(&error));
-            sum += tally;
             if interrupt::happened() {
                 break;
             }
-            if !tally.ran() {
+            sum += self.step(lane, step, &mut tests).unwrap_or_else(|error| failed(&error));
+        }
+        for tally in jobs::run(tests) {
+            sum += tally;
+            if !tally.ran() && !interrupt::happened() {
                 say("   FAIL  no test ran");
                 sum += Tally::one_failed();
             }
@@ -99,7 +101,8 @@ impl<'a> Runner<'a> {
         sum
     }
 
-    fn step(&mut self, lane: &Lane, step: &Step) -> Result<Tally, Error> {
+    /// Makes a check. The programs of a step with tests are left to run beside those of the lane's other steps.
+    fn step(&mut self, lane: &Lane, step: &Step, tests: &mut Vec<Vec<Job>>) -> Result<Tally, Error> {
         match step {
             Step::Check { name, args, env } => self.check(lane, name, args, env),
             Step::Layers => self.layers(),
@@ -107,7 +110,9 @@ impl<'a> Runner<'a> {
             Step::Doctests => self.doctests(lane),
             Step::Tests { packages, target, env } => {
                 let members = packages.resolve(self.workspace)?;
-                self.tests(lane, &members, *target, env)
+                let (missing, jobs) = self.tests(lane, &members, *target, env)?;
+                tests.push(jobs);
+                Ok(missing)
             }
         }
     }
@@ -121,7 +126,7 @@ impl<'a> Runner<'a> {
             say(format_args!("   ok    {name} ({seconds:.1} s)"));
         } else {
             say(format_args!("   FAIL  {name} ({seconds:.1} s{})", killed(ended)));
-            show_tail(&log);
+            say(tail_of(&log));
         }
         Ok(Tally::of(ended == Ended::Well))
     }
@@ -156,37 +161,45 @@ impl<'a> Runner<'a> {
         if ended != Ended::Well && tally.failed == 0 {
             tally += Tally::one_failed();
         }
-        conclude("examples in the documentation", tally, ended, seconds, &log);
+        conclude("examples in the documentation", tally, ended, seconds, &log, "");
         Ok(tally)
     }
 
-    fn tests(&mut self, lane: &Lane, members: &[&Member], target: Option<&str>, env: Env) -> Result<Tally, Error> {
+    /// The programs with these tests, and a failure when one of them could not be built.
+    fn tests(
+        &mut self,
+        lane: &Lane,
+        members: &[&Member],
+        target: Option<&str>,
+        env: Env,
+    ) -> Result<(Tally, Vec<Job>), Error> {
         let programs = match self.programs.take() {
             Some(programs) => programs,
             None => self.build()?,
         };
-        let tally = self.run_programs(&programs, lane, members, target, env);
+        let jobs = self.jobs(&programs, lane, members, target, env);
         self.programs = Some(programs);
-        tally
+        jobs
     }
 
-    fn run_programs(
+    fn jobs(
         &mut self,
         programs: &Programs,
         lane: &Lane,
         members: &[&Member],
         target: Option<&str>,
         env: Env,
-    ) -> Result<Tally, Error> {
-        let mut sum = Tally::default();
+    ) -> Result<(Tally, Vec<Job>), Error> {
         let is_meant = |one: &str| target.map_or(one != FAULTS, |target| target == one);
         let missing = members.iter().flat_map(|member| programs.missing(member));
         let missing: Vec<_> =
             missing.filter(|(_, target)| is_meant(target)).map(|(name, target)| format!("{name} {target}")).collect();
+        let mut failures = Tally::default();
         if !missing.is_empty() {
             say(format_args!("   FAIL  did not compile: {}", missing.join(", ")));
-            sum += Tally::one_failed();
+            failures += Tally::one_failed();
         }
+        let mut jobs = Vec::new();
         for member in members {
             for program in programs.of(member).into_iter().filter(|program| is_meant(&program.target)) {
                 let name = format!("{} {}{}", member.name, program.target, variant(env));
@@ -195,10 +208,11 @@ impl<'a> Runner<'a> {
                     command.env_remove(server.variable());
                 }
                 command.envs(self.servers.with_new_database(&self.urls)?).envs(env.iter().copied());
-                sum += run_program(command, &name, &self.log(lane, &name))?;
+                let log = self.log(lane, &name);
+                jobs.push(Job { name, command, log });
             }
         }
-        Ok(sum)
+        Ok((failures, jobs))
     }
 
     fn build(&self) -> Result<Programs, Error> {
@@ -210,7 +224,7 @@ impl<'a> Runner<'a> {
             say(format_args!("   ...   built the test programs of all lanes ({seconds:.1} s)"));
         } else {
             say(format_args!("   ...   some test programs cannot be built ({seconds:.1} s{})", killed(programs.ended)));
-            show_tail(&log);
+            say(tail_of(&log));
         }
         Ok(programs)
     }
@@ -221,7 +235,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn failed(error: &Error) -> Tally {
+pub(super) fn failed(error: &Error) -> Tally {
     say(format_args!("   FAIL  {}", describe(error)));
     Tally::one_failed()
 }
@@ -232,32 +246,14 @@ fn variant(env: Env) -> String {
     settings.fold(String::new(), |variant, (name, value)| format!("{variant} {name}={value}"))
 }
 
-fn run_program(command: Command, name: &str, log: &Path) -> Result<Tally, Error> {
-    let (ended, seconds) = timed(command, log, TEST_LIMIT)?;
-    let output = read(log)?;
-    let tally = match (Tally::of_program(&output), ended) {
-        (Some(tally), Ended::Well) => tally,
-        (Some(tally), _) if tally.failed > 0 => tally,
-        // It died, was killed, or never said how many tests it ran.
-        (tally, _) => [tally.unwrap_or_default(), Tally::one_failed()].into_iter().sum(),
-    };
-    conclude(name, tally, ended, seconds, log);
-    let is_said = |line: &&str| ["conformance: ", "faults: "].iter().any(|start| line.starts_with(start));
-    for line in output.lines().filter(is_said) {
-        say(format_args!("         {line}"));
-    }
-    Ok(tally)
-}
-
-fn conclude(name: &str, tally: Tally, ended: Ended, seconds: f64, log: &Path) {
+/// Says how tests ended, and what they have to say beside that, in one piece: others may end at the same time.
+pub(super) fn conclude(name: &str, tally: Tally, ended: Ended, seconds: f64, log: &Path, said: &str) {
     let verdict = if tally.failed == 0 { "ok  " } else { "FAIL" };
-    say(format_args!("   {verdict}  {name}: {tally} ({seconds:.1} s{})", killed(ended)));
-    if tally.failed > 0 {
-        show_tail(log);
-    }
+    let tail = if tally.failed == 0 { String::new() } else { format!("\n{}", tail_of(log)) };
+    say(format_args!("   {verdict}  {name}: {tally} ({seconds:.1} s{}){tail}{said}", killed(ended)));
 }
 
-fn timed(command: Command, log: &Path, limit: Duration) -> Result<(Ended, f64), Error> {
+pub(super) fn timed(command: Command, log: &Path, limit: Duration) -> Result<(Ended, f64), Error> {
     let start = Instant::now();
     let ended = process::logged(command, log, None, limit)?;
     Ok((ended, start.elapsed().as_secs_f64()))
@@ -267,13 +263,13 @@ fn killed(ended: Ended) -> &'static str {
     if ended == Ended::TimedOut { ", killed at its limit" } else { "" }
 }
 
-fn show_tail(log: &Path) {
+fn tail_of(log: &Path) -> String {
     let tail = process::tail(log, TAIL);
-    say(format_args!("{}\n     | all of it: {}", tail.trim_start_matches('\n'), log.display()));
+    format!("{}\n     | all of it: {}", tail.trim_start_matches('\n'), log.display())
 }
 
 /// Tests may print anything, so what is not UTF-8 is replaced.
-fn read(log: &Path) -> Result<String, Error> {
+pub(super) fn read(log: &Path) -> Result<String, Error> {
     let bytes = fs::read(log).map_err(Error::file(log))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
