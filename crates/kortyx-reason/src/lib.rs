@@ -1,3 +1,5 @@
 //! Reasoning with a model inside a node.
 //!
 #![doc = include_str!("../README.md")]
+
+pub mod partial;
