@@ -53,6 +53,21 @@ impl Ledger {
     }
 }
 
+/// Whoever says the hints. When it is gone, as with the runtime that it ran on, nothing more will be said, and nobody waits for it.
+struct Sayer(Arc<Ledger>);
+
+impl Sayer {
+    fn has_said(&self, count: usize) {
+        self.0.said.send_modify(|said| *said += u64::try_from(count).unwrap_or(0));
+    }
+}
+
+impl Drop for Sayer {
+    fn drop(&mut self) {
+        self.0.said.send_replace(u64::MAX);
+    }
+}
+
 /// The ledgers of this process, by the place that they are of: what one store did, another one reads.
 static LEDGERS: LazyLock<Mutex<HashMap<String, Vec<Weak<Ledger>>>>> = LazyLock::new(Mutex::default);
 
@@ -61,7 +76,7 @@ impl Hints {
     pub(crate) fn over(client: Arc<Client>, config: &RedisConfig) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (ledger, room) = (Arc::new(Ledger::default()), Arc::new(Semaphore::new(ROOM as usize)));
-        tokio::spawn(say_all(client, receiver, ledger.clone(), room.clone()));
+        tokio::spawn(say_all(client, receiver, Sayer(ledger.clone()), room.clone()));
         let place = format!("{} {}", config.url(), config.prefix);
         let mut ledgers = LEDGERS.lock().unwrap_or_else(PoisonError::into_inner);
         ledgers.retain(|_, ledgers| ledgers.iter().any(|ledger| ledger.strong_count() > 0));
@@ -108,7 +123,7 @@ impl Hints {
 async fn say_all(
     client: Arc<Client>,
     mut queue: mpsc::UnboundedReceiver<Vec<Hint>>,
-    ledger: Arc<Ledger>,
+    sayer: Sayer,
     room: Arc<Semaphore>,
 ) {
     let mut some = Vec::with_capacity(AT_ONCE);
@@ -124,7 +139,7 @@ async fn say_all(
             let _ = client.aside("PUBLISH", vec![channel, message]).await;
         }
         room.add_permits(count);
-        ledger.said.send_modify(|said| *said += u64::try_from(count).unwrap_or(0));
+        sayer.has_said(count);
     }
 }
 
@@ -271,6 +286,17 @@ mod tests {
             hint(">", "due", 4, "e"),
         ];
         assert_eq!(said(all), ["ZADD due 8 b 6 d 4 e", "ZADD due GT 9 c", "ZREM due a"]);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_hints_that_nobody_will_say() {
+        let ledger = Arc::new(Ledger::default());
+        let sayer = Sayer(ledger.clone());
+        ledger.left.store(5, Ordering::SeqCst);
+        sayer.has_said(4);
+        assert!(timeout(Duration::from_millis(20), ledger.settled()).await.is_err(), "one is on its way");
+        drop(sayer);
+        assert!(timeout(Duration::from_mins(1), ledger.settled()).await.is_ok());
     }
 
     #[test]
