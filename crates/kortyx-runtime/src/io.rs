@@ -6,7 +6,7 @@ use kortyx_protocol::{StreamChunk, Timestamp};
 
 use crate::{
     CompletedResponse,
-    execution::{DeliveredAnswer, OpenQuestion},
+    turn::{DeliveredAnswer, OpenQuestion},
 };
 
 /// A future of an [`Io`] trait.

@@ -4,6 +4,7 @@ mod ask;
 mod child;
 mod context;
 mod emit;
+mod engine;
 mod error;
 mod event;
 mod execution;
@@ -18,18 +19,21 @@ mod sound;
 mod state;
 mod step;
 mod trace;
+mod turn;
 pub mod workflow;
 
 pub use ask::AskGroup;
 pub use context::{NodeContext, StateHandle};
 pub use emit::StructuredStream;
+pub use engine::{Engine, Limits};
 pub use error::{CallError, NodeError};
-pub use execution::{
-    DeliveredAnswer, Ending, Engine, EngineError, Execution, ExecutionHandle, Limits, OpenQuestion, Outcome, Restore,
-    RestoreError, RunInfo, Start, Suspension, Turn,
-};
+pub use execution::{Execution, ExecutionHandle};
 pub use io::{Batch, ChunkSink, Host, Io, IoFuture, RecordError, RecordReply, Recorder};
 pub use output::{NodeOutput, NodeResult};
 pub use response::{CompletedResponse, FinalResponse};
 pub use trace::TurnState;
+pub use turn::{
+    DeliveredAnswer, Ending, EngineError, OpenQuestion, Outcome, Restore, RestoreError, RunInfo, Start, Suspension,
+    Turn,
+};
 pub use workflow::{Definition, Registry, Workflow};

@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     CompletedResponse,
     event::{Event, EventBatch},
-    execution::{DeliveredAnswer, EngineError, OpenQuestion, RunInfo, Suspension},
     io::{Batch, Io, RecordError},
     pass::PassState,
     state::{
         Asked, CallKey, Entry, EntryValue, Kind, OpenAsk, Phase, ROOT, RunState, SNAPSHOT_VERSION, ask_key,
         parse_ask_key,
     },
+    turn::{DeliveredAnswer, EngineError, OpenQuestion, RunInfo, Suspension},
     workflow::Registry,
 };
 
