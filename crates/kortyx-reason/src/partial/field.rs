@@ -131,13 +131,12 @@ impl Fields {
         if fields.len() > MAX_FIELDS {
             return Err(FieldError::TooMany { count: fields.len() });
         }
+        fields.iter().try_for_each(Field::check)?;
+        if let Some((inner, outer)) = overlap(&fields) {
+            return Err(FieldError::Overlap { path: inner.path.clone(), other: outer.path.clone() });
+        }
         let mut nodes = vec![Node::default()];
-        for (at, field) in fields.iter().enumerate() {
-            field.check()?;
-            let overlap = |(other, outer): (usize, &&Field)| at != other && field.is_within(outer);
-            if let Some((_, other)) = fields.iter().collect::<Vec<_>>().iter().enumerate().find(|pair| overlap(*pair)) {
-                return Err(FieldError::Overlap { path: field.path.clone(), other: other.path.clone() });
-            }
+        for field in &fields {
             declare(&mut nodes, field);
         }
         Ok(Self(nodes.into()))
@@ -174,6 +173,15 @@ impl Default for Fields {
     fn default() -> Self {
         Self(Arc::from([Node::default()]))
     }
+}
+
+/// A field that lies within another one.
+fn overlap(fields: &[Field]) -> Option<(&Field, &Field)> {
+    let mut pairs = fields.iter().enumerate().flat_map(|(at, inner)| {
+        let others = fields.iter().enumerate().filter(move |(other, _)| *other != at);
+        others.map(move |(_, outer)| (inner, outer))
+    });
+    pairs.find(|(inner, outer)| inner.is_within(outer))
 }
 
 fn declare(nodes: &mut Vec<Node>, field: &Field) {

@@ -324,9 +324,9 @@ mod tests {
             ("{\"x\":[0", ",[[[[[[{\"k\":\"v\"}]]]]]]", "]}"),
             ("{", "\n ", "}"),
         ] {
-            for (bytes, piece) in [(1 << 16, 1), (1 << 20, 1000), (1 << 20, usize::MAX)] {
+            for (bytes, piece) in [(1 << 14, 1), (1 << 20, 1000)] {
                 let text = document(parts, bytes);
-                let count = looked_at(&text, piece.min(text.len()));
+                let count = looked_at(&text, piece);
                 assert!(count <= 3 * text.len(), "{count} of {} by {piece}", text.len());
             }
         }
