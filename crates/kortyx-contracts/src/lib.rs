@@ -18,7 +18,7 @@ mod schema;
 
 pub use ask::{
     Ask, AskExt, BoxAsk, Choice, ChoiceOf, Configured, ContractAsk, MultiChoice, MultiChoiceOf, MultiPicker,
-    OptionalCancel, Picker, Respond, Text,
+    OptionalCancel, Picker, Respond, SchemaAsk, Text,
 };
 pub use contract::{ContractInfo, InterruptContract, OutputContract};
 pub use error::{AnswerError, AskError, ContractError, OutputError};

@@ -2,4 +2,28 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod error;
+mod interrupts;
+mod issues;
+mod message;
+mod model;
+mod output;
 pub mod partial;
+mod reason;
+mod reasoned;
+mod run;
+mod tool;
+
+pub use error::ReasonError;
+pub use interrupts::{AskedAndAnswered, InterruptHistory, Interrupts, REQUEST_INPUT_PREFIX};
+pub use kortyx_protocol::Usage;
+pub use message::{Message, ToolCall};
+pub use model::{
+    Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelRetry, ModelSettings,
+    ModelStream, Played, Script, ScriptedModel, ToolDeclaration,
+};
+pub use reason::{Reason, ReasonExt, WhileWaiting};
+pub use reasoned::{Progress, Reasoned};
+pub use tool::{
+    Approval, FunctionTool, OnError, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, ToolResult, ToolStatus, tool,
+};

@@ -2,6 +2,7 @@
 
 mod ask;
 mod child;
+mod compose;
 mod context;
 mod emit;
 mod engine;

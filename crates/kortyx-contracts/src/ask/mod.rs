@@ -7,6 +7,7 @@ mod draft;
 mod enumeration;
 mod options;
 mod picker;
+mod schema;
 mod text;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ pub use contract::ContractAsk;
 pub use enumeration::{ChoiceOf, MultiChoiceOf};
 pub use options::{AskExt, Configured, OptionalCancel};
 pub use picker::{MultiPicker, Picker};
+pub use schema::SchemaAsk;
 pub use text::Text;
 
 /// A question whose answer has a type.

@@ -80,6 +80,14 @@ impl<Req: JsonSchema + 'static, Res: JsonSchema + 'static> InterruptContract<Req
         if issues.is_empty() { Ok(()) } else { Err(AskError::Request { contract: self.info.name.to_owned(), issues }) }
     }
 
+    /// Asks it with a request that something else than the type has made, such as a model. The answer is the JSON value.
+    ///
+    /// The request and the answer are checked like any other.
+    pub fn ask_value(&self, request: &Value) -> ContractAsk<Value> {
+        let request = RawJson::of(request).map_err(|source| AskError::Json { part: "request", source });
+        ContractAsk::new(request.and_then(|request| self.asked(request)))
+    }
+
     fn asked(&self, request: RawJson) -> Result<Asked, AskError> {
         self.info.check()?;
         let not_json = |source| AskError::Json { part: "request", source };

@@ -1,0 +1,112 @@
+//! One pass, from its request to its last event.
+
+use std::collections::BTreeMap;
+
+use futures_util::{StreamExt as _, future::BoxFuture};
+use serde_json::Value;
+
+use super::{FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Usage};
+
+/// Who hears the text while it comes.
+pub(crate) trait Listener: Send {
+    /// More text.
+    fn text<'a>(&'a mut self, delta: &'a str) -> BoxFuture<'a, ()>;
+
+    /// The pass is over, well or not.
+    fn end(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// What a model said in one pass.
+#[derive(Debug, Default)]
+pub(crate) struct Collected {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<RequestedCall>,
+    pub(crate) finish: Option<FinishReason>,
+    pub(crate) usage: Usage,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) provider_metadata: Option<Value>,
+}
+
+/// A call as the model wrote it.
+#[derive(Debug, Default)]
+pub(crate) struct RequestedCall {
+    pub(crate) tool: String,
+    pub(crate) arguments: String,
+}
+
+/// A pass that failed.
+pub(crate) struct FailedPass {
+    pub(crate) error: ModelError,
+    /// The model had said something.
+    pub(crate) has_begun: bool,
+}
+
+/// Begins a pass and takes its events in.
+pub(crate) async fn collect(
+    model: &dyn Model,
+    request: ModelRequest<'_>,
+    listener: &mut impl Listener,
+) -> Result<Collected, FailedPass> {
+    let mut pass = Pass::default();
+    let outcome = pass.run(model, request, listener).await;
+    listener.end().await;
+    match outcome {
+        Ok(()) => {
+            pass.collected.calls = pass.calls.into_values().collect();
+            Ok(pass.collected)
+        }
+        Err(error) => Err(FailedPass { error, has_begun: pass.has_begun }),
+    }
+}
+
+#[derive(Default)]
+struct Pass {
+    collected: Collected,
+    calls: BTreeMap<u32, RequestedCall>,
+    has_begun: bool,
+}
+
+impl Pass {
+    async fn run(
+        &mut self,
+        model: &dyn Model,
+        request: ModelRequest<'_>,
+        listener: &mut impl Listener,
+    ) -> Result<(), ModelError> {
+        let mut events = model.stream(request).await?;
+        while let Some(event) = events.next().await {
+            if self.take(event?, listener).await {
+                return Ok(());
+            }
+        }
+        Err(ModelError::new(ModelErrorKind::Transport, "the stream of the model ended before its answer did"))
+    }
+
+    /// Takes an event in. Whether it was the last.
+    async fn take(&mut self, event: ModelEvent, listener: &mut impl Listener) -> bool {
+        match event {
+            ModelEvent::Text(delta) if delta.is_empty() => {}
+            ModelEvent::Text(delta) => {
+                self.has_begun = true;
+                listener.text(&delta).await;
+                self.collected.text.push_str(&delta);
+            }
+            ModelEvent::ToolCall { index, tool, arguments } => {
+                self.has_begun = true;
+                let call = self.calls.entry(index).or_default();
+                if call.tool.is_empty() {
+                    call.tool = tool;
+                }
+                call.arguments.push_str(&arguments);
+            }
+            ModelEvent::Usage(usage) => self.collected.usage = usage,
+            ModelEvent::Warning(warning) => self.collected.warnings.push(warning),
+            ModelEvent::ProviderMetadata(metadata) => self.collected.provider_metadata = Some(metadata),
+            ModelEvent::Finish(reason) => {
+                self.collected.finish = Some(reason);
+                return true;
+            }
+        }
+        false
+    }
+}

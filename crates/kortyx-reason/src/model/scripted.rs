@@ -1,0 +1,270 @@
+//! A model that plays scripts.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use serde_json::Value;
+
+use super::{
+    Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage,
+};
+use crate::Message;
+
+/// A model that plays scripts, for tests and demos. Cheap to clone; clones share what they recorded.
+///
+/// A conversation in which the model has spoken `n` times since the last message of a person gets script `n`. So a pass that is
+/// made again after a crash plays the same script again, and a new turn of a chat begins with the first.
+///
+/// ```
+/// use kortyx_reason::{Script, ScriptedModel};
+/// use serde_json::json;
+///
+/// let model = ScriptedModel::new([
+///     Script::new().text("I look that up.").call("weather", json!({"city": "Bern"})),
+///     Script::new().text("It rains in Bern.").split(3),
+/// ]);
+/// # let _ = model;
+/// ```
+#[derive(Clone)]
+pub struct ScriptedModel(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    capabilities: Capabilities,
+    choose: Box<dyn Fn(&[Message]) -> Script + Send + Sync>,
+    played: Mutex<Vec<Played>>,
+    /// How often a conversation, by its canonical form, was given a script.
+    attempts: Mutex<HashMap<String, usize>>,
+}
+
+/// A request that a [`ScriptedModel`] was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Played {
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// The names of the tools.
+    pub tools: Vec<String>,
+    /// Whether JSON was asked for.
+    pub json: bool,
+}
+
+impl ScriptedModel {
+    /// Plays these, by the place in the conversation. A conversation that goes on after the last one fails.
+    pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        let scripts: Vec<Script> = scripts.into_iter().collect();
+        Self::from_fn(move |messages| {
+            let turn = messages.iter().rev().take_while(|message| !message.is_user());
+            let spoken = turn.filter(|message| message.is_assistant()).count();
+            scripts.get(spoken).cloned().unwrap_or_else(|| {
+                let text = format!("there is no script {spoken}: the model speaks once more than expected");
+                Script::new().fail(ModelError::new(ModelErrorKind::Configuration, text))
+            })
+        })
+    }
+
+    /// Plays what a function says for a conversation.
+    pub fn from_fn(choose: impl Fn(&[Message]) -> Script + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Inner {
+            name: "scripted".into(),
+            capabilities: Capabilities::default(),
+            choose: Box::new(choose),
+            played: Mutex::default(),
+            attempts: Mutex::default(),
+        }))
+    }
+
+    /// Says what it is capable of. Before it is cloned or used.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.capabilities = capabilities;
+        }
+        self
+    }
+
+    /// Every request so far.
+    pub fn played(&self) -> Vec<Played> {
+        self.0.played.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The conversation of every request so far, as canonical JSON.
+    pub fn conversations(&self) -> Vec<String> {
+        self.played().iter().map(|played| Message::canonical(&played.messages).unwrap_or_default()).collect()
+    }
+
+    fn note(&self, request: ModelRequest<'_>) -> usize {
+        let played = Played {
+            messages: request.messages.to_vec(),
+            tools: request.tools.iter().map(|tool| tool.name.clone()).collect(),
+            json: request.json_schema.is_some(),
+        };
+        let key = Message::canonical(&played.messages).unwrap_or_default();
+        self.0.played.lock().unwrap_or_else(PoisonError::into_inner).push(played);
+        let mut attempts = self.0.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = attempts.entry(key).or_default();
+        *count = count.saturating_add(1);
+        count.saturating_sub(1)
+    }
+}
+
+impl Model for ScriptedModel {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.0.capabilities
+    }
+
+    fn stream<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelStream<'a>, ModelError>> {
+        let attempt = self.note(request);
+        let script = (self.0.choose)(request.messages);
+        async move {
+            if let Some(error) = script.first_failures.get(attempt) {
+                return Err(error.clone());
+            }
+            let events = stream::iter(script.events()).then(|cue| async move {
+                match cue {
+                    Cue::Wait(time) => {
+                        tokio::time::sleep(time).await;
+                        None
+                    }
+                    Cue::Event(event) => Some(Ok(event)),
+                    Cue::Fail(error) => Some(Err(error)),
+                }
+            });
+            Ok(events.filter_map(|event| async move { event }).boxed())
+        }
+        .boxed()
+    }
+}
+
+/// What a [`ScriptedModel`] does in one pass.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Script {
+    first_failures: Vec<ModelError>,
+    cues: Vec<Cue>,
+    split: Option<usize>,
+    calls: u32,
+    finish: Option<FinishReason>,
+    is_cut: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Cue {
+    Wait(Duration),
+    Event(ModelEvent),
+    Fail(ModelError),
+}
+
+impl Script {
+    /// One that says nothing and finishes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Says a text.
+    pub fn text(self, text: impl Into<String>) -> Self {
+        self.event(ModelEvent::Text(text.into()))
+    }
+
+    /// Calls a tool.
+    pub fn call(self, tool: impl Into<String>, arguments: Value) -> Self {
+        self.call_text(tool, arguments.to_string())
+    }
+
+    /// Calls a tool with this text for its arguments, which need not be JSON.
+    pub fn call_text(mut self, tool: impl Into<String>, arguments: impl Into<String>) -> Self {
+        let index = self.calls;
+        self.calls = self.calls.saturating_add(1);
+        self.event(ModelEvent::ToolCall { index, tool: tool.into(), arguments: arguments.into() })
+    }
+
+    /// Says what it costs.
+    pub fn usage(self, input: u64, output: u64) -> Self {
+        self.event(ModelEvent::Usage(Usage::new(input, output)))
+    }
+
+    /// Sends any event.
+    pub fn event(mut self, event: ModelEvent) -> Self {
+        self.cues.push(Cue::Event(event));
+        self
+    }
+
+    /// Waits, at this place.
+    pub fn wait(mut self, time: Duration) -> Self {
+        self.cues.push(Cue::Wait(time));
+        self
+    }
+
+    /// Fails, at this place.
+    pub fn fail(mut self, error: ModelError) -> Self {
+        self.cues.push(Cue::Fail(error));
+        self
+    }
+
+    /// Ends without a finish, as when a connection breaks.
+    pub fn cut(mut self) -> Self {
+        self.is_cut = true;
+        self
+    }
+
+    /// Fails before it says anything, the first times that a conversation is played to it: once for each error.
+    pub fn after_failures(mut self, errors: impl IntoIterator<Item = ModelError>) -> Self {
+        self.first_failures.extend(errors);
+        self
+    }
+
+    /// Sends texts and arguments in pieces of so many characters.
+    pub fn split(mut self, characters: usize) -> Self {
+        self.split = Some(characters.max(1));
+        self
+    }
+
+    /// Finishes for this reason. Without it, for the calls if there are some, else because it is done.
+    pub fn finish(mut self, reason: FinishReason) -> Self {
+        self.finish = Some(reason);
+        self
+    }
+
+    fn events(self) -> Vec<Cue> {
+        let default = if self.calls == 0 { FinishReason::Stop } else { FinishReason::ToolCalls };
+        let end = (!self.is_cut).then(|| Cue::Event(ModelEvent::Finish(self.finish.unwrap_or(default))));
+        let split = self.split;
+        let cues = self.cues.into_iter().flat_map(|cue| match (cue, split) {
+            (Cue::Event(event), Some(size)) => pieces(event, size).into_iter().map(Cue::Event).collect(),
+            (cue, _) => vec![cue],
+        });
+        cues.chain(end).collect()
+    }
+}
+
+/// An event in pieces.
+fn pieces(event: ModelEvent, size: usize) -> Vec<ModelEvent> {
+    match event {
+        ModelEvent::Text(text) => chunks(&text, size).into_iter().map(ModelEvent::Text).collect(),
+        ModelEvent::ToolCall { index, tool, arguments } => {
+            let mut name = Some(tool);
+            let pieces = chunks(&arguments, size).into_iter().map(|arguments| {
+                let tool = name.take().unwrap_or_default();
+                ModelEvent::ToolCall { index, tool, arguments }
+            });
+            pieces.collect()
+        }
+        other => vec![other],
+    }
+}
+
+fn chunks(text: &str, size: usize) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    if characters.is_empty() {
+        return vec![String::new()];
+    }
+    characters.chunks(size).map(|piece| piece.iter().collect()).collect()
+}

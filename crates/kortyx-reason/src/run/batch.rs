@@ -1,0 +1,70 @@
+//! The calls of one turn, in order, and what becomes of them while one waits for a person.
+
+use futures_util::future::{join, try_join_all};
+use serde_json::Value;
+
+use super::{Reasoning, gate::Waits, record::Planned, settle::Settled};
+use crate::{ReasonError, WhileWaiting};
+
+impl<T> Reasoning<'_, T> {
+    /// Makes the calls of a turn; returns what became of them, in their order.
+    pub(super) async fn batch(&self, calls: &[Planned]) -> Result<Vec<Settled>, ReasonError> {
+        let waits = self.waits(calls).await?;
+        match self.reason.while_waiting {
+            WhileWaiting::Hold => self.hold(calls, &waits).await,
+            WhileWaiting::Proceed => self.proceed(calls, &waits).await,
+        }
+    }
+
+    /// The calls before the first that waits are made. Then all questions are open at once, and the rest is made in order when all
+    /// are answered.
+    async fn hold(&self, calls: &[Planned], waits: &[Waits]) -> Result<Vec<Settled>, ReasonError> {
+        let first = waits.iter().position(Waits::is_person).unwrap_or(calls.len());
+        let mut settled = Vec::with_capacity(calls.len());
+        for (planned, waits) in calls.iter().zip(waits).take(first) {
+            settled.push(self.settle(planned, waits, None).await?);
+        }
+        let mut asks = Vec::new();
+        for (planned, _) in calls.iter().zip(waits).filter(|(_, waits)| waits.is_person()) {
+            asks.push(self.question(planned).await?);
+        }
+        if asks.is_empty() {
+            return Ok(settled);
+        }
+        let mut answers = self.ctx.interrupt_all(asks).await?.into_iter();
+        for (planned, waits) in calls.iter().zip(waits).skip(first) {
+            let answer = if waits.is_person() { answers.next() } else { None };
+            settled.push(self.settle(planned, waits, answer).await?);
+        }
+        Ok(settled)
+    }
+
+    /// All questions are open at once; meanwhile the calls that wait for nobody are made in order, and each other when its answer
+    /// is there.
+    async fn proceed(&self, calls: &[Planned], waits: &[Waits]) -> Result<Vec<Settled>, ReasonError> {
+        let all = || calls.iter().zip(waits).enumerate();
+        let free = async {
+            let mut settled = Vec::new();
+            for (place, (planned, waits)) in all().filter(|(_, (_, waits))| !waits.is_person()) {
+                settled.push((place, self.settle(planned, waits, None).await?));
+            }
+            Ok::<_, ReasonError>(settled)
+        };
+        let waiting = all().filter(|(_, (_, waits))| waits.is_person());
+        let waiting = waiting.map(|(place, (planned, waits))| async move {
+            let answer = self.answer(planned).await?;
+            Ok::<_, ReasonError>((place, self.settle(planned, waits, Some(answer)).await?))
+        });
+        let (free, waiting) = join(free, try_join_all(waiting)).await;
+        let mut settled = free?;
+        settled.extend(waiting?);
+        settled.sort_by_key(|(place, _)| *place);
+        Ok(settled.into_iter().map(|(_, settled)| settled).collect())
+    }
+
+    /// Asks what a call waits for.
+    pub(super) async fn answer(&self, planned: &Planned) -> Result<Value, ReasonError> {
+        let (id, ask) = self.question(planned).await?;
+        Ok(self.ctx.interrupt(&id, ask).await?)
+    }
+}

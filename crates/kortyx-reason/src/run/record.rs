@@ -1,0 +1,78 @@
+//! What is recorded of a pass.
+
+use kortyx_protocol::json;
+use kortyx_runtime::NodeError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::{FinishReason, Message, ToolCall, ToolDeclaration, Usage};
+
+/// The version of the format.
+pub(super) const VERSION: u32 = 1;
+
+/// What a model was given first. Recorded with the first pass, so that the code may give something else by the time of a replay.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Opening {
+    pub(super) messages: Vec<Message>,
+    pub(super) tools: Vec<ToolDeclaration>,
+}
+
+/// A pass: what the model said, and what is to be done about each call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PassRecord {
+    pub(super) v: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) opening: Option<Opening>,
+    pub(super) text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) calls: Vec<Planned>,
+    pub(super) finish: Option<FinishReason>,
+    pub(super) usage: Usage,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) provider_metadata: Option<Value>,
+}
+
+/// A call, with what is to be done about it. Decided once, when the model asked for it: later code has no say in it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Planned {
+    pub(super) call: ToolCall,
+    pub(super) plan: Plan,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub(super) enum Plan {
+    /// Run a tool with these arguments, which are final.
+    Run { arguments: Value, digest: String, gate: Gate },
+    /// Ask a person with this contract.
+    Ask { contract: String, request: Value },
+    /// Tell the model what is wrong with the call.
+    Refuse { why: String },
+}
+
+/// What is in front of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Gate {
+    /// Nothing.
+    Open,
+    /// A person.
+    Ask,
+    /// The tool's own judgement of this call, then perhaps a person.
+    Decide,
+}
+
+/// What binds a decision to a call: SHA-256 of the tool's name and the final arguments in canonical form.
+pub(super) fn digest(tool: &str, arguments: &Value) -> Result<String, NodeError> {
+    let text = json::canonical(&(tool, arguments))?;
+    let hash = Sha256::digest(text.as_bytes());
+    Ok(hash.iter().fold(String::with_capacity(64), |mut hex, byte| {
+        use std::fmt::Write as _;
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    }))
+}

@@ -1,0 +1,207 @@
+//! One call, from its answer to its end.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Reasoning,
+    gate::Waits,
+    pass::{Slot, accepted, leave, why},
+    record::{Plan, Planned, digest},
+    rejection::remember_rejection,
+    voice::CallVoice,
+};
+use crate::{
+    Message, ReasonError, Tool, ToolContext, ToolResult,
+    interrupts::AskedAndAnswered,
+    issues::listed,
+    tool::{Decision, Performed, ToolStatus, perform, read_decision, redacted},
+};
+
+/// What became of a call: what the model is told, and what the caller gets.
+pub(super) struct Settled {
+    pub(super) message: Message,
+    pub(super) result: Option<ToolResult>,
+    pub(super) answered: Option<AskedAndAnswered>,
+}
+
+/// The end of a call of a tool.
+struct End {
+    status: ToolStatus,
+    arguments: Value,
+    output: Value,
+    content: String,
+}
+
+impl End {
+    fn without_running(status: ToolStatus, arguments: Value, content: impl Into<String>) -> Self {
+        Self { status, arguments, output: Value::Null, content: content.into() }
+    }
+}
+
+impl<T> Reasoning<'_, T> {
+    /// Brings a call to its end. `answer` is what a person said, when it waited for one.
+    pub(super) async fn settle(
+        &self,
+        planned: &Planned,
+        waits: &Waits,
+        answer: Option<Value>,
+    ) -> Result<Settled, ReasonError> {
+        if let (Plan::Ask { contract, request }, Some(response)) = (&planned.plan, &answer) {
+            return Ok(self.told(planned, contract, request, response));
+        }
+        let end = match (&planned.plan, waits) {
+            (Plan::Refuse { why }, _) => {
+                End::without_running(ToolStatus::Invalid, Value::from(planned.call.arguments.as_str()), why)
+            }
+            (Plan::Ask { request, .. }, Waits::Refused(why)) => {
+                End::without_running(ToolStatus::Refused, request.clone(), *why)
+            }
+            (Plan::Run { arguments, .. }, Waits::Refused(why)) => {
+                End::without_running(ToolStatus::Refused, arguments.clone(), *why)
+            }
+            (Plan::Run { arguments, digest, .. }, Waits::No) => self.run_tool(planned, arguments, digest).await?,
+            (Plan::Run { arguments, digest, .. }, _) => self.decide(planned, arguments, digest, answer).await?,
+            (Plan::Ask { .. }, _) => return Err(ReasonError::Definition("a question has no answer".into())),
+        };
+        self.ended(planned, end).await
+    }
+
+    /// The answer of a person becomes the result of the call.
+    fn told(&self, planned: &Planned, contract: &str, request: &Value, response: &Value) -> Settled {
+        let info = self.reason.interrupts.as_ref().and_then(|asking| asking.info(contract));
+        let answered = AskedAndAnswered {
+            contract: contract.to_owned(),
+            schema_id: info.map(|info| info.schema_id.to_owned()).unwrap_or_default(),
+            schema_version: info.map(|info| info.version.to_owned()).unwrap_or_default(),
+            call_id: planned.call.id.clone(),
+            request: request.clone(),
+            response: response.clone(),
+        };
+        let content = kortyx_protocol::json::canonical(response).unwrap_or_default();
+        Settled { message: message(planned, content, false), result: None, answered: Some(answered) }
+    }
+
+    /// Does what a person decided. Edited arguments that the tool does not take are asked again.
+    async fn decide(
+        &self,
+        planned: &Planned,
+        arguments: &Value,
+        bound: &str,
+        mut answer: Option<Value>,
+    ) -> Result<End, ReasonError> {
+        let tool = self.tool(planned).await;
+        loop {
+            let decision = answer.as_ref().and_then(|answer| read_decision(&**tool, answer, arguments));
+            match decision {
+                Some(Decision::Approve) => return self.run_tool(planned, arguments, bound).await,
+                Some(Decision::Edit(edited)) => {
+                    if let Ok(edited) = accepted(&**tool, &edited) {
+                        let bound = digest(&planned.call.tool, &edited)?;
+                        let mut end = self.run_tool(planned, &edited, &bound).await?;
+                        let changed = kortyx_protocol::json::canonical(&edited).unwrap_or_default();
+                        end.content = format!("A person changed the arguments to {changed}. {}", end.content);
+                        return Ok(end);
+                    }
+                }
+                Some(Decision::Reject { feedback, ask_again }) => {
+                    if !ask_again {
+                        remember_rejection(self.ctx, bound)?;
+                    }
+                    let feedback = feedback.map(|text| format!(" They say: {text}")).unwrap_or_default();
+                    let content = format!("A person rejected this call; it was not made.{feedback}");
+                    return Ok(End::without_running(ToolStatus::Rejected, arguments.clone(), content));
+                }
+                None => {}
+            }
+            answer = Some(self.answer(planned).await?);
+        }
+    }
+
+    /// Runs a tool with arguments that are bound to this digest, once.
+    async fn run_tool(&self, planned: &Planned, arguments: &Value, bound: &str) -> Result<End, ReasonError> {
+        let tool = self.tool(planned).await;
+        self.say_start(planned, arguments).await?;
+        let slot = Slot::default();
+        let id = format!("{}/tool/{}", self.scope, planned.call.id);
+        let context = ToolContext::new(self.ctx.clone(), &planned.call.id, &id);
+        let ran =
+            self.ctx.step(&id, {
+                let slot = slot.clone();
+                move || async move {
+                    run_bound(&**tool, arguments, bound, context).await.map_err(|error| leave(&slot, error))
+                }
+            });
+        let Performed { status, output, content } = ran.await.map_err(|error| why(&slot, error))?;
+        Ok(End { status, arguments: arguments.clone(), output, content })
+    }
+
+    async fn ended(&self, planned: &Planned, end: End) -> Result<Settled, ReasonError> {
+        let tool = self.reason.find_tool(&planned.call.tool);
+        if self.reason.emit {
+            if !matches!(end.status, ToolStatus::Completed | ToolStatus::Failed) {
+                self.say_start(planned, &end.arguments).await?;
+            }
+            let hidden = tool.map(|tool| tool.policy().redact.as_slice()).unwrap_or_default();
+            self.voice(planned).end(end.status, redacted(&end.output, hidden)).await?;
+        }
+        let is_error = end.status != ToolStatus::Completed;
+        Ok(Settled {
+            message: message(planned, end.content.clone(), is_error),
+            result: Some(ToolResult {
+                call_id: planned.call.id.clone(),
+                tool: planned.call.tool.clone(),
+                status: end.status,
+                arguments: end.arguments,
+                output: end.output,
+                content: end.content,
+            }),
+            answered: None,
+        })
+    }
+
+    async fn say_start(&self, planned: &Planned, arguments: &Value) -> Result<(), ReasonError> {
+        if !self.reason.emit {
+            return Ok(());
+        }
+        let hidden = self.reason.find_tool(&planned.call.tool).map(|tool| tool.policy().redact.clone());
+        let input = redacted(arguments, &hidden.unwrap_or_default());
+        Ok(self.voice(planned).start(input).await?)
+    }
+
+    fn voice<'v>(&'v self, planned: &'v Planned) -> CallVoice<'v> {
+        CallVoice { ctx: self.ctx, op: &self.op, tool: &planned.call.tool, call: &planned.call.id }
+    }
+
+    /// The tool of a call that was planned with it.
+    async fn tool(&self, planned: &Planned) -> &Arc<dyn Tool> {
+        match self.reason.find_tool(&planned.call.tool) {
+            Some(tool) => tool,
+            None => self.park(&format!("the tool `{}`", planned.call.tool)).await,
+        }
+    }
+}
+
+/// Runs a tool, unless its arguments are no longer those that were decided about.
+async fn run_bound(
+    tool: &dyn Tool,
+    arguments: &Value,
+    bound: &str,
+    context: ToolContext,
+) -> Result<Performed, ReasonError> {
+    let refused = |content: String| Performed { status: ToolStatus::Invalid, output: Value::Null, content };
+    let arguments = match accepted(tool, arguments) {
+        Ok(arguments) => arguments,
+        Err(issues) => return Ok(refused(listed(&issues))),
+    };
+    if digest(tool.name(), &arguments)? != bound {
+        return Ok(refused("the arguments are not those that were decided about; the call was not made".into()));
+    }
+    let name = tool.name().to_owned();
+    perform(tool, arguments, context).await.map_err(|error| ReasonError::Tool { tool: name, error })
+}
+
+fn message(planned: &Planned, content: String, is_error: bool) -> Message {
+    Message::Tool { tool_call_id: planned.call.id.clone(), tool: planned.call.tool.clone(), content, is_error }
+}
