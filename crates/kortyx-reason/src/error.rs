@@ -101,6 +101,6 @@ fn done(progress: &Progress) -> serde_json::Value {
         "steps": progress.steps,
         "toolCalls": calls.collect::<Vec<_>>(),
         "questions": progress.interrupt_history.len(),
-        "usage": { "input": progress.usage.input, "output": progress.usage.output, "total": progress.usage.total() },
+        "usage": progress.usage,
     })
 }

@@ -45,11 +45,14 @@ pub struct Interrupts {
     contracts: Vec<Askable>,
 }
 
+/// Makes a contract's question from a request.
+type AskWith = Arc<dyn Fn(&Value) -> ContractAsk<Value> + Send + Sync>;
+
 #[derive(Clone)]
 struct Askable {
     info: ContractInfo,
     request_schema: Result<RawJson, ContractError>,
-    ask: Arc<dyn Fn(&Value) -> ContractAsk<Value> + Send + Sync>,
+    ask: AskWith,
     expires_in: Option<Duration>,
 }
 
@@ -105,6 +108,11 @@ impl Interrupts {
             })
         };
         self.contracts.iter().map(declare).collect()
+    }
+
+    /// Whether the model can ask at all.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.max_requests > 0 && !self.contracts.is_empty()
     }
 
     /// Whether there is a contract with this name.

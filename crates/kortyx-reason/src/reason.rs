@@ -202,6 +202,10 @@ impl<T> Reason<T> {
             }
             declared.push(declaration);
         }
+        if self.interrupts.as_ref().is_some_and(|interrupts| interrupts.required && !interrupts.can_ask()) {
+            let text = "the model is required to ask and cannot: add a contract, and allow a question";
+            return Err(ReasonError::Definition(text.into()));
+        }
         if !declared.is_empty() && !self.model.capabilities().tools {
             let text = format!("the model `{}` cannot call tools, by which it also asks people", self.model.name());
             return Err(ReasonError::Definition(text));

@@ -1,8 +1,9 @@
 //! What a call to reason comes to.
 
+use kortyx_protocol::Usage;
 use serde_json::Value;
 
-use crate::{FinishReason, InterruptHistory, ToolCall, ToolResult, Usage};
+use crate::{FinishReason, InterruptHistory, ToolCall, ToolResult};
 
 /// What a model came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,4 +49,11 @@ pub struct Progress {
     pub warnings: Vec<String>,
     /// How many passes there were.
     pub steps: u32,
+}
+
+/// Adds what one more pass costs.
+pub(crate) fn add(all: &mut Usage, pass: Usage) {
+    all.input = all.input.saturating_add(pass.input);
+    all.output = all.output.saturating_add(pass.output);
+    all.total = all.total.saturating_add(pass.total);
 }

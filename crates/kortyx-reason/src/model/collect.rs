@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use futures_util::{StreamExt as _, future::BoxFuture};
+use kortyx_protocol::Usage;
 use serde_json::Value;
 
-use super::{FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, Usage};
+use super::{FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
 
 /// Who hears the text while it comes.
 pub(crate) trait Listener: Send {

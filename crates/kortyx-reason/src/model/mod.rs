@@ -8,7 +8,7 @@ mod scripted;
 use std::sync::Arc;
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
-use kortyx_protocol::RawJson;
+use kortyx_protocol::{RawJson, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -147,33 +147,6 @@ pub enum ModelEvent {
     ProviderMetadata(Value),
     /// The end.
     Finish(FinishReason),
-}
-
-/// Tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Usage {
-    /// Read.
-    pub input: u64,
-    /// Written.
-    pub output: u64,
-}
-
-impl Usage {
-    /// So many read and written.
-    pub fn new(input: u64, output: u64) -> Self {
-        Self { input, output }
-    }
-
-    /// Both.
-    pub fn total(self) -> u64 {
-        self.input.saturating_add(self.output)
-    }
-
-    pub(crate) fn add(&mut self, other: Self) {
-        self.input = self.input.saturating_add(other.input);
-        self.output = self.output.saturating_add(other.output);
-    }
 }
 
 /// Why a pass ended.

@@ -7,11 +7,10 @@ use std::{
 };
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
+use kortyx_protocol::Usage;
 use serde_json::Value;
 
-use super::{
-    Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream, Usage,
-};
+use super::{Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelStream};
 use crate::Message;
 
 /// A model that plays scripts, for tests and demos. Cheap to clone; clones share what they recorded.
@@ -32,10 +31,13 @@ use crate::Message;
 #[derive(Clone)]
 pub struct ScriptedModel(Arc<Inner>);
 
+/// Says what to play for a conversation.
+type Choose = Box<dyn Fn(&[Message]) -> Script + Send + Sync>;
+
 struct Inner {
     name: String,
     capabilities: Capabilities,
-    choose: Box<dyn Fn(&[Message]) -> Script + Send + Sync>,
+    choose: Choose,
     played: Mutex<Vec<Played>>,
     /// How often a conversation, by its canonical form, was given a script.
     attempts: Mutex<HashMap<String, usize>>,
@@ -175,8 +177,8 @@ impl Script {
     }
 
     /// Calls a tool.
-    pub fn call(self, tool: impl Into<String>, arguments: Value) -> Self {
-        self.call_text(tool, arguments.to_string())
+    pub fn call(self, tool: impl Into<String>, arguments: impl Into<Value>) -> Self {
+        self.call_text(tool, arguments.into().to_string())
     }
 
     /// Calls a tool with this text for its arguments, which need not be JSON.
@@ -188,7 +190,7 @@ impl Script {
 
     /// Says what it costs.
     pub fn usage(self, input: u64, output: u64) -> Self {
-        self.event(ModelEvent::Usage(Usage::new(input, output)))
+        self.event(ModelEvent::Usage(Usage { input, output, total: input.saturating_add(output) }))
     }
 
     /// Sends any event.

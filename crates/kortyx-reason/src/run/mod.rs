@@ -18,7 +18,7 @@ use self::record::{Opening, PassRecord, Plan};
 pub(crate) use self::rejection::forget_rejection;
 use crate::{
     FinishReason, Interrupts, Message, Progress, Reason, ReasonError, Reasoned, ToolDeclaration, issues::listed,
-    output::Unfit,
+    output::Unfit, reasoned::add,
 };
 
 /// A call to reason under way.
@@ -77,7 +77,7 @@ impl<'a, T> Reasoning<'a, T> {
         self.messages.push(Message::Assistant { content: record.text.clone(), tool_calls: calls.clone().collect() });
         self.progress.tool_calls.extend(calls);
         self.progress.text.clone_from(&record.text);
-        self.progress.usage.add(record.usage);
+        add(&mut self.progress.usage, record.usage);
         self.progress.warnings.extend(record.warnings.iter().cloned());
         self.progress.steps = step.saturating_add(1);
     }

@@ -1,12 +1,12 @@
 //! What is recorded of a pass.
 
-use kortyx_protocol::json;
+use kortyx_protocol::{Usage, json};
 use kortyx_runtime::NodeError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{FinishReason, Message, ToolCall, ToolDeclaration, Usage};
+use crate::{FinishReason, Message, ToolCall, ToolDeclaration};
 
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;

@@ -28,6 +28,8 @@ pub(super) struct Settled {
 
 /// The end of a call of a tool.
 struct End {
+    /// The client was told that it begins.
+    announced: bool,
     status: ToolStatus,
     arguments: Value,
     output: Value,
@@ -36,7 +38,7 @@ struct End {
 
 impl End {
     fn without_running(status: ToolStatus, arguments: Value, content: impl Into<String>) -> Self {
-        Self { status, arguments, output: Value::Null, content: content.into() }
+        Self { announced: false, status, arguments, output: Value::Null, content: content.into() }
     }
 }
 
@@ -134,13 +136,13 @@ impl<T> Reasoning<'_, T> {
                 }
             });
         let Performed { status, output, content } = ran.await.map_err(|error| why(&slot, error))?;
-        Ok(End { status, arguments: arguments.clone(), output, content })
+        Ok(End { announced: true, status, arguments: arguments.clone(), output, content })
     }
 
     async fn ended(&self, planned: &Planned, end: End) -> Result<Settled, ReasonError> {
         let tool = self.reason.find_tool(&planned.call.tool);
         if self.reason.emit {
-            if !matches!(end.status, ToolStatus::Completed | ToolStatus::Failed) {
+            if !end.announced {
                 self.say_start(planned, &end.arguments).await?;
             }
             let hidden = tool.map(|tool| tool.policy().redact.as_slice()).unwrap_or_default();

@@ -13,6 +13,7 @@ mod cancel;
 mod child_bounds;
 mod children;
 mod code;
+mod compose;
 mod emission;
 mod failures;
 mod features;

@@ -1,0 +1,18 @@
+//! Reasoning in runs of an agent, on the store in memory.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that fails should say where"
+)]
+
+mod approval;
+mod crashes;
+mod models;
+mod mortal;
+mod outputs;
+mod questions;
+mod stream;
+mod tools;
+mod world;
