@@ -1,6 +1,6 @@
 //! The calls of one turn, in order, and what becomes of them while one waits for a person.
 
-use futures_util::future::{join, try_join_all};
+use futures_util::future::{try_join, try_join_all};
 use serde_json::Value;
 
 use super::{Reasoning, gate::Waits, record::Planned, settle::Settled};
@@ -55,9 +55,9 @@ impl<T> Reasoning<'_, T> {
             let answer = self.answer(planned).await?;
             Ok::<_, ReasonError>((place, self.settle(planned, waits, Some(answer)).await?))
         });
-        let (free, waiting) = join(free, try_join_all(waiting)).await;
-        let mut settled = free?;
-        settled.extend(waiting?);
+        // A failure withdraws the questions: nobody is asked for the sake of a run that ends.
+        let (mut settled, waiting) = try_join(free, try_join_all(waiting)).await?;
+        settled.extend(waiting);
         settled.sort_by_key(|(place, _)| *place);
         Ok(settled.into_iter().map(|(_, settled)| settled).collect())
     }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use kortyx_contracts::Ask as _;
 use kortyx_protocol::Issue;
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ use crate::{
     Approval, FinishReason, ModelError, ModelErrorKind, ModelRequest, ReasonError, Tool, ToolCall, ToolDeclaration,
     issues::listed,
     model::{Collected, RequestedCall, answered},
+    tool::approval_question,
 };
 
 /// Where a step leaves the error that its own cannot carry.
@@ -141,15 +143,25 @@ impl<T> Reasoning<'_, T> {
         let Some(tool) = self.reason.find_tool(tool) else { return Ok(unknown()) };
         Ok(match accepted(&**tool, &arguments) {
             Err(issues) => Plan::Refuse { why: listed(&issues) },
-            Ok(arguments) => {
-                let gate = match tool.policy().approval {
-                    Approval::Never => Gate::Open,
-                    Approval::Always => Gate::Ask,
-                    Approval::Decide => Gate::Decide,
-                };
-                Plan::Run { digest: digest(tool.name(), &arguments)?, arguments, gate }
-            }
+            Ok(arguments) => Self::run_plan(&**tool, arguments)?,
         })
+    }
+
+    /// The plan of a call that fits, unless nobody could be asked about it.
+    fn run_plan(tool: &dyn Tool, arguments: Value) -> Result<Plan, ReasonError> {
+        let digest = digest(tool.name(), &arguments)?;
+        let gate = match tool.policy().approval {
+            Approval::Never => Gate::Open,
+            Approval::Always => Gate::Ask,
+            Approval::Decide => Gate::Decide,
+        };
+        if gate != Gate::Open {
+            let schema = tool.parameters().map_err(ReasonError::Definition)?;
+            if let Err(why) = approval_question(tool, &schema, "call", &arguments, &digest).question() {
+                return Ok(Plan::Refuse { why: why.to_string() });
+            }
+        }
+        Ok(Plan::Run { arguments, digest, gate })
     }
 }
 

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use kortyx_memory::MemoryStore;
-use kortyx_orchestrator::Agent;
-use kortyx_protocol::{FailureCode, Issue, RawJson, ResumeResponse, Timestamp};
+use kortyx_orchestrator::{Agent, ChatOptions};
+use kortyx_protocol::{ChatMessage, FailureCode, Issue, RawJson, ResumeMeta, ResumeResponse, StreamChunk, Timestamp};
 use kortyx_reason::{
     Approval, Reason, ReasonExt as _, Script, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy,
     WhileWaiting,
@@ -403,4 +403,30 @@ async fn what_is_redacted_is_hidden_from_the_person_and_given_to_the_tool() {
     let edited = json!({"decision": "approve", "arguments": {"what": "cake", "amount": "[redacted]"}});
     data(answer(&agent, &paused, 0, edited).await);
     assert_eq!(effects.amounts(), [7]);
+}
+
+#[tokio::test]
+async fn a_rejection_does_not_outlive_its_run() {
+    let (model, effects) = (calling([tea()]), Effects::default());
+    let workflow = gated(&model, &effects);
+    let agent = agent(&workflow).await;
+    let turn = |text: &str, session: &kortyx_protocol::SessionId| {
+        agent.stream_chat(vec![ChatMessage::user(text)], ChatOptions::new().session(session.clone()))
+    };
+    let session = kortyx_protocol::SessionId::new("session-1").unwrap();
+    let questions = |chunks: Vec<StreamChunk>| {
+        let asked = chunks.into_iter().filter_map(|chunk| match chunk {
+            StreamChunk::Interrupt(question) => Some(question),
+            _ => None,
+        });
+        asked.collect::<Vec<_>>()
+    };
+    let first = questions(turn("Buy tea.", &session).collect().await);
+    let mut meta = ResumeMeta::new(first[0].resume_token.clone(), first[0].request_id.clone());
+    meta.value = Some(json!({"decision": "reject"}));
+    let answer = vec![ChatMessage::user("No.").with_resume(&meta)];
+    let rest = agent.stream_chat(answer, ChatOptions::new().session(session.clone())).collect().await;
+    assert!(matches!(rest.last(), Some(StreamChunk::Done { .. })), "{rest:?}");
+    assert_eq!(questions(turn("I want it now.", &session).collect().await).len(), 1, "another turn asks again");
+    assert_eq!(effects.count(), 0);
 }

@@ -1,5 +1,6 @@
 //! Questions that the model asks.
 
+use kortyx_contracts::InterruptContract;
 use kortyx_protocol::{FailureCode, ResumeResponse};
 use kortyx_reason::{Interrupts, Message, Reason, ReasonExt as _, Script, ScriptedModel};
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
@@ -195,4 +196,19 @@ async fn two_calls_of_one_id_at_once_do_not_mix() {
     agent.resume(&second, ResumeResponse::value(json!({"text": "two"}))).await.unwrap();
     let done = data(agent.resume(&first, ResumeResponse::value(json!({"text": "one"}))).await.unwrap());
     assert_eq!(done["answers"], json!([[{"text": "one"}], [{"text": "two"}]]));
+}
+
+#[tokio::test]
+async fn b020_an_answer_that_looks_like_none_is_an_answer() {
+    const ANY: InterruptContract<Ambiguity, Value> =
+        InterruptContract::new("any").description("Ask for anything").schema_id("acme.any").version("1");
+    for value in [json!(false), json!(0), json!(0.0), json!(""), json!([]), json!({}), json!(null)] {
+        let model = calling([("kortyx_request_input__any", question("What?"))]);
+        let given = model.clone();
+        let workflow = reasoning(move || with(&given, Interrupts::required().contract(&ANY)));
+        let agent = agent(&workflow).await;
+        let paused = run(&agent, &workflow).await;
+        data(answer(&agent, &paused, 0, value.clone()).await);
+        assert_eq!(told(&model), [kortyx_protocol::json::canonical(&value).unwrap()]);
+    }
 }

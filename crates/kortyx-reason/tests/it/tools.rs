@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use kortyx_protocol::FailureCode;
+use kortyx_orchestrator::ExecuteOptions;
+use kortyx_protocol::{FailureCode, SessionId};
 use kortyx_reason::{
     Approval, Capabilities, OnError, Reason, ReasonError, ReasonExt as _, Script, ScriptedModel, ToolContext,
-    ToolError, tool,
+    ToolError, WhileWaiting, tool,
 };
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
+use kortyx_store::{CancelTarget, Scope};
 use serde_json::{Value, json};
 
 use crate::world::{ASK, Effects, Order, agent, calling, clarify, data, failure, reason, run, told};
@@ -124,6 +126,58 @@ async fn a_model_that_cannot_call_tools_is_given_none() {
     let effects = Effects::default();
     let failure = failure(reason(move || with(&model).tool(effects.tool("order"))).await);
     assert_eq!(failure.code, FailureCode::ExecutionFailed);
+}
+
+#[tokio::test]
+async fn an_error_that_ends_the_run_withdraws_the_questions_beside_it() {
+    let model = calling([("order", json!({"what": "tea"})), ("fail", json!({"what": "error"}))]);
+    let effects = Effects::default();
+    let result = reason(move || {
+        let tools = (effects.tool("order").approve_always(), failing().on_error(OnError::EndRun));
+        with(&model).tool(tools.0).tool(tools.1).while_waiting(WhileWaiting::Proceed)
+    });
+    assert_eq!(failure(result.await).code, FailureCode::ExecutionFailed);
+}
+
+#[tokio::test]
+async fn arguments_about_which_nobody_could_be_asked_go_back_to_the_model() {
+    let deep = (0..99).fold(json!(1), |inner, _| json!([inner]));
+    let model = calling([("deep", json!({ "value": deep }))]);
+    let given = model.clone();
+    let deep = || {
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        struct Anything {
+            value: Value,
+        }
+        tool("deep", "Takes anything", |given: Anything, _: ToolContext| async move { Ok::<_, ToolError>(given.value) })
+    };
+    let result = data(reason(move || with(&given).tool(deep().approve_always())).await);
+    assert_eq!(result["results"][0][1], "invalid");
+    assert!(told(&model)[0].contains("levels"), "{:?}", told(&model));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_cancelled_stops_the_model_and_the_tool_at_once() {
+    let slow_model = ScriptedModel::new([Script::new().wait(Duration::from_hours(1)).text("Never said.")]);
+    let slow_tool = ScriptedModel::new([Script::new().call("fail", json!({"what": "slow"}))]);
+    for model in [slow_model, slow_tool] {
+        let asked = model.clone();
+        let workflow = crate::world::reasoning(move || with(&model).tool(failing().timeout(Duration::from_hours(1))));
+        let agent = agent(&workflow).await;
+        let session = SessionId::new("session-1").unwrap();
+        let options = ExecuteOptions::new().session(session.clone());
+        let (running, own) = (agent.clone(), workflow.clone());
+        let begun = tokio::time::Instant::now();
+        let run = tokio::spawn(async move { running.execute(&own, json!({}), options).await });
+        while asked.played().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let scope = Scope::session(session.clone());
+        agent.cancel(CancelTarget::Session(session), scope, None).await.unwrap();
+        assert_eq!(run.await.unwrap().unwrap().status(), "cancelled");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+    }
 }
 
 #[test]
