@@ -11,13 +11,34 @@ use axum::{
 use futures_util::future::BoxFuture;
 use kortyx_protocol::FailureCode;
 
-use crate::{Caller, Grant, Http, body, problem::Problem};
+use crate::{
+    Caller, Grant, Http, body,
+    openapi::{Operation, Types},
+    problem::Problem,
+};
 
 /// What answers a request.
 pub(crate) type Handler = fn(Arc<Http>, Request) -> BoxFuture<'static, Result<Response, Problem>>;
 
-/// What answers the requests to an address, by method.
-pub(crate) type Methods = &'static [(Method, Handler)];
+/// One method of an address: what answers it, and how the document describes that.
+pub(crate) struct Endpoint {
+    pub(crate) method: Method,
+    pub(crate) handler: Handler,
+    pub(crate) describe: fn(&mut Types) -> Operation,
+}
+
+impl Endpoint {
+    pub(crate) const fn get(handler: Handler, describe: fn(&mut Types) -> Operation) -> Self {
+        Self { method: Method::GET, handler, describe }
+    }
+
+    pub(crate) const fn post(handler: Handler, describe: fn(&mut Types) -> Operation) -> Self {
+        Self { method: Method::POST, handler, describe }
+    }
+}
+
+/// What answers the requests to an address.
+pub(crate) type Methods = &'static [Endpoint];
 
 /// A route that can be mounted anywhere.
 pub(crate) fn endpoint<S>(http: Arc<Http>, methods: Methods) -> MethodRouter<S>
@@ -33,8 +54,8 @@ where
 async fn dispatch(http: Arc<Http>, methods: Methods, request: Request) -> Result<Response, Problem> {
     // The server sends no body to HEAD.
     let method = if request.method() == Method::HEAD { Method::GET } else { request.method().clone() };
-    if let Some((_, handler)) = methods.iter().find(|(allowed, _)| *allowed == method) {
-        return handler(http, request).await;
+    if let Some(endpoint) = methods.iter().find(|endpoint| endpoint.method == method) {
+        return (endpoint.handler)(http, request).await;
     }
     let allowed = allowed(methods);
     if method == Method::OPTIONS {
@@ -47,7 +68,7 @@ async fn dispatch(http: Arc<Http>, methods: Methods, request: Request) -> Result
 
 fn allowed(methods: Methods) -> String {
     let mut names = vec!["OPTIONS"];
-    for (method, _) in methods {
+    for Endpoint { method, .. } in methods {
         names.push(method.as_str());
         if *method == Method::GET {
             names.push("HEAD");

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     AnswerLinks, Authoriser, HttpLimits, Paths,
     endpoint::{Methods, endpoint, nowhere},
-    routes::{answers, chat, checkpoints, execute, health, interrupts, openapi, resume, runs},
+    routes::{self, Route, answers, chat, checkpoints, execute, health, interrupts, openapi, resume, runs},
     streams::Streams,
 };
 
@@ -85,24 +85,13 @@ impl Http {
     /// # Panics
     /// As axum does when two routes have the same path, or a path does not begin with `/`.
     pub fn router(&self) -> Router {
-        let Paths { chat, execute, resume, interrupts, runs, checkpoints, answers, openapi, health } = &self.paths;
-        let mut router = Router::new();
-        if self.links.is_some() {
-            router = router.route(&format!("{answers}/{{id}}"), self.answer_page());
-        }
-        router
-            .route(chat, self.chat())
-            .route(execute, self.execute())
-            .route(resume, self.resume())
-            .route(interrupts, self.interrupts())
-            .route(&format!("{interrupts}/{{id}}"), self.interrupt())
-            .route(&format!("{interrupts}/{{id}}/answer"), self.answer())
-            .route(&format!("{runs}/{{id}}/stream"), self.run_stream())
-            .route(checkpoints, self.checkpoints())
-            .route(openapi, self.openapi())
-            .route(&format!("{health}/live"), self.live())
-            .route(&format!("{health}/ready"), self.ready())
-            .fallback(nowhere)
+        let mount = |router: Router, (path, methods): Route| router.route(&path, self.endpoint(methods));
+        self.routes().into_iter().fold(Router::new(), mount).fallback(nowhere)
+    }
+
+    /// Every route of the router.
+    pub(crate) fn routes(&self) -> Vec<Route> {
+        routes::table(&self.paths, self.links.is_some())
     }
 
     /// Chat turns: `POST`, streamed or buffered.

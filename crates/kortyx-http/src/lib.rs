@@ -2,6 +2,7 @@
 
 mod authorise;
 mod body;
+mod buffered;
 mod endpoint;
 mod http;
 mod link;

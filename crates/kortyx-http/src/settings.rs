@@ -65,6 +65,9 @@ pub struct HttpLimits {
     pub request: Limits,
     /// How long a body may take to arrive as a whole; 30 seconds by default.
     pub body_read: Duration,
+    /// How many bytes a turn that is not streamed may say, as the JSON of its chunks; 16 MiB by default. One that says more is answered
+    /// with `LIMIT_REACHED` and goes on: what it says is stored, and its run can be followed.
+    pub buffered_bytes: usize,
     /// How many streams of one session may be open at once in this process; 8 by default.
     pub streams_per_session: usize,
     /// After how much silence a stream says that it lives; 15 seconds by default.
@@ -76,6 +79,7 @@ impl Default for HttpLimits {
         Self {
             request: Limits { body_bytes: 1024 * 1024, ..Limits::default() },
             body_read: Duration::from_secs(30),
+            buffered_bytes: 16 * 1024 * 1024,
             streams_per_session: 8,
             keep_alive: Duration::from_secs(15),
         }

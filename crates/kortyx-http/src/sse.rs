@@ -14,7 +14,7 @@ use futures_util::{FutureExt as _, stream};
 use kortyx_protocol::{Failure, SseWriter, StreamChunk};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::source::Source;
+pub(crate) use self::source::{Source, leave};
 use crate::streams::Place;
 
 /// Chunks that are there already share a piece of the body up to this size.

@@ -41,6 +41,7 @@ pub struct ChatRequest {
 #[cfg_attr(feature = "schema", schemars(rename = "ChatRequest"))]
 #[serde(rename_all = "camelCase")]
 struct Wire {
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::OptionalId>"))]
     session_id: Option<String>,
     workflow_id: Option<String>,
     stream: Option<bool>,

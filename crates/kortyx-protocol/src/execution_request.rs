@@ -34,9 +34,11 @@ pub struct ExecuteRequest {
 #[cfg_attr(feature = "schema", schemars(rename = "ExecuteRequest"))]
 #[serde(rename_all = "camelCase")]
 struct ExecuteWire {
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"\S")))]
     workflow: String,
     version: Option<String>,
     input: RawJson,
+    #[cfg_attr(feature = "schema", schemars(with = "Option<crate::schema::OptionalId>"))]
     session_id: Option<String>,
     context: Option<Map<String, Value>>,
 }
@@ -72,7 +74,7 @@ impl ExecuteRequest {
 /// A request to answer one question, or several of one run. Read it with [`from_slice`](Self::from_slice).
 #[derive(Debug, Clone)]
 pub struct ResumeRequest {
-    /// The workflow, when the client names it.
+    /// The workflow, when the client names it: then it must be the question's.
     pub workflow: Option<String>,
     /// The question and the right to answer it; of a batch, any question of the run.
     pub resume: ResumeHandle,
@@ -101,8 +103,6 @@ pub struct BatchAnswer {
 }
 
 #[derive(Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ResumeRequest"))]
 struct ResumeWire {
     workflow: Option<String>,
     resume: ResumeHandle,
@@ -187,9 +187,6 @@ impl Serialize for ResumeRequest {
 
 #[cfg(feature = "schema")]
 crate::schema::as_wire!(ExecuteRequest, ExecuteWire);
-
-#[cfg(feature = "schema")]
-crate::schema::as_wire!(ResumeRequest, ResumeWire);
 
 #[cfg(test)]
 mod tests {

@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value;
 
 use crate::{
-    CheckpointId, CheckpointRequest, ExecutionResult, FailureCode, RawJson, RequestId, ResumeToken, RunId, SessionId,
-    StructuredData, Timestamp,
+    CheckpointId, CheckpointRequest, ExecutionResult, FailureCode, RawJson, RequestId, ResumeRequest, ResumeToken,
+    RunId, SessionId, StructuredData, Timestamp,
 };
 
 /// The first type has the schema of the second, which is what it is read as.
@@ -29,29 +29,49 @@ pub(crate) use as_wire;
 
 /// A schema that names no other one of ours.
 macro_rules! plain {
-    ($($type:ty, $name:literal, $schema:tt;)*) => {
+    ($($type:ty, $name:literal, $schema:expr;)*) => {
         $(impl JsonSchema for $type {
             fn schema_name() -> Cow<'static, str> {
                 $name.into()
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
+                $schema
             }
         })*
     };
 }
 
+/// An id as it is sent where it may be missing: trimmed, and absent when it is blank.
+pub(crate) struct OptionalId;
+
+/// The schema of ids and tokens: no control characters, not blank. (Lengths are counted in characters here, and in bytes when read.)
+macro_rules! id {
+    ($description:literal) => {
+        json_schema!({
+            "type": "string",
+            "description": $description,
+            "minLength": 1,
+            "maxLength": 512,
+            "pattern": r"^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$",
+        })
+    };
+}
+
 plain! {
-    RunId, "RunId", {"type": "string", "minLength": 1, "maxLength": 512, "description": "The id of a run."};
-    SessionId, "SessionId", {"type": "string", "minLength": 1, "maxLength": 512, "description": "The id of a session."};
-    RequestId, "RequestId", {"type": "string", "minLength": 1, "maxLength": 512, "description": "The id of a question."};
-    CheckpointId, "CheckpointId",
-        {"type": "string", "minLength": 1, "maxLength": 512, "description": "The id of a checkpoint."};
-    ResumeToken, "ResumeToken",
-        {"type": "string", "minLength": 1, "maxLength": 512, "description": "The secret that answers a question."};
-    Timestamp, "Timestamp", {"type": "string", "format": "date-time"};
-    RawJson, "Json", {"description": "Any JSON."};
+    RunId, "RunId", id!("The id of a run.");
+    SessionId, "SessionId", id!("The id of a session.");
+    RequestId, "RequestId", id!("The id of a question.");
+    CheckpointId, "CheckpointId", id!("The id of a checkpoint.");
+    ResumeToken, "ResumeToken", id!("The secret that answers a question.");
+    OptionalId, "OptionalId", json_schema!({
+        "type": "string",
+        "description": "An id. White space around it is not part of it; a blank one is none.",
+        "maxLength": 512,
+        "pattern": r"^[\t-\r ]*[^\u0000-\u001F\u007F-\u009F]*[\t-\r ]*$",
+    });
+    Timestamp, "Timestamp", json_schema!({"type": "string", "format": "date-time"});
+    RawJson, "Json", json_schema!({"description": "Any JSON whose integers are from -2^63 to 2^64-1."});
 }
 
 impl JsonSchema for FailureCode {
@@ -106,7 +126,8 @@ impl JsonSchema for CheckpointRequest {
         };
         let mut fork = about("fork", "checkpointId", &checkpoint);
         if let Some(properties) = fork.get_mut("properties").and_then(Value::as_object_mut) {
-            properties.insert("newSessionId".to_owned(), session.clone().to_value());
+            let new = generator.subschema_for::<Option<OptionalId>>();
+            properties.insert("newSessionId".to_owned(), new.to_value());
         }
         json_schema!({"oneOf": [
             about("list", "sessionId", &session),
@@ -114,6 +135,37 @@ impl JsonSchema for CheckpointRequest {
             about("rollback", "checkpointId", &checkpoint),
             fork,
         ]})
+    }
+}
+
+impl JsonSchema for ResumeRequest {
+    fn schema_name() -> Cow<'static, str> {
+        "ResumeRequest".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let handle = generator.subschema_for::<crate::ResumeHandle>();
+        let (one, each) =
+            (generator.subschema_for::<crate::ResumeResponse>(), generator.subschema_for::<crate::BatchAnswer>());
+        json_schema!({
+            "type": "object",
+            "description": "An answer to the handle's question, or answers to several questions of its run.",
+            "required": ["resume"],
+            "properties": {
+                "workflow": {"type": ["string", "null"], "description": "When it is named, the question must be its."},
+                "resume": handle,
+            },
+            "oneOf": [
+                {"required": ["response"], "properties": {"response": one, "responses": {"type": "null"}}},
+                {
+                    "required": ["responses"],
+                    "properties": {
+                        "response": {"type": "null"},
+                        "responses": {"type": "array", "items": each, "minItems": 1, "uniqueItems": true},
+                    },
+                },
+            ],
+        })
     }
 }
 
@@ -158,7 +210,7 @@ mod tests {
     use schemars::schema_for;
 
     use super::*;
-    use crate::{BufferedResponse, ChatRequest, ExecuteRequest, ResumeRequest};
+    use crate::{BufferedResponse, ChatRequest, ExecuteRequest};
 
     #[test]
     fn a_type_that_is_read_by_hand_has_the_schema_of_what_it_is_read_as() {

@@ -12,8 +12,7 @@ const OF_CALLERS: [u16; 4] = [401, 403, 500, 503];
 /// What everybody who sends a body may get.
 const OF_BODIES: [u16; 4] = [400, 408, 413, 415];
 
-pub(super) struct Operation {
-    pub(super) method: &'static str,
+pub(crate) struct Operation {
     id: &'static str,
     summary: &'static str,
     body: Option<Value>,
@@ -25,9 +24,9 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn get(id: &'static str, summary: &'static str) -> Self {
+    /// What callers of a route behind the authoriser may do.
+    pub(crate) fn new(id: &'static str, summary: &'static str) -> Self {
         Self {
-            method: "get",
             id,
             summary,
             body: None,
@@ -39,66 +38,78 @@ impl Operation {
         }
     }
 
-    pub(super) fn post(id: &'static str, summary: &'static str, body: Value) -> Self {
-        let mut operation = Self::get(id, summary);
-        (operation.method, operation.body) = ("post", Some(body));
-        operation.failing(&OF_BODIES)
+    /// Takes this JSON.
+    pub(crate) fn taking(mut self, schema: &Value) -> Self {
+        self.body = Some(json!({"required": true, "content": {"application/json": {"schema": schema}}}));
+        self.failing(&OF_BODIES)
+    }
+
+    /// May take a form with these fields.
+    pub(crate) fn taking_form(mut self, schema: &Value) -> Self {
+        let content = json!({"application/x-www-form-urlencoded": {"schema": schema}});
+        self.body = Some(json!({"content": content}));
+        self
     }
 
     /// The authoriser is not asked.
-    pub(super) fn open(mut self) -> Self {
+    pub(crate) fn open(mut self) -> Self {
         self.failures.clear();
         self
     }
 
     /// What it answers.
-    pub(super) fn described(mut self, description: &'static str) -> Self {
+    pub(crate) fn described(mut self, description: &'static str) -> Self {
         self.description = description;
         self
     }
 
     /// Answers with this JSON.
-    pub(super) fn answering(mut self, description: &'static str, schema: &Value) -> Self {
+    pub(crate) fn answering(mut self, description: &'static str, schema: &Value) -> Self {
         self = self.described(description);
         self.content.insert("application/json".to_owned(), json!({"schema": schema}));
         self
     }
 
-    /// Or with a stream of these.
-    pub(super) fn streaming(mut self, chunk: &Value) -> Self {
-        let schema = json!({"type": "string", "contentMediaType": "text/event-stream", "contentSchema": chunk});
-        self.content.insert("text/event-stream".to_owned(), json!({"schema": schema}));
+    /// Or with a stream of events that hold these.
+    pub(crate) fn streaming(mut self, chunk: &Value) -> Self {
+        let chunk = json!({"type": "string", "contentMediaType": "application/json", "contentSchema": chunk});
+        let data =
+            json!({"description": "A chunk; in the last event, `[DONE]`.", "anyOf": [{"const": "[DONE]"}, chunk]});
+        let event = json!({
+            "type": "object",
+            "description": "Each event of the stream.",
+            "required": ["data"],
+            "properties": {"data": data, "id": {"type": "string", "description": "The chunk's number, on routes of runs."}},
+        });
+        self.content.insert("text/event-stream".to_owned(), json!({"schema": event}));
+        self
+    }
+
+    /// Answers with a page, whatever becomes of the request.
+    pub(crate) fn showing(mut self, description: &'static str, statuses: &[(u16, &str)]) -> Self {
+        let content = json!({"text/html; charset=utf-8": {"schema": {"type": "string"}}});
+        for (status, description) in statuses {
+            self.others.insert(status.to_string(), json!({"description": description, "content": content}));
+        }
+        self = self.open().described(description);
+        self.content.extend(content.as_object().cloned().unwrap_or_default());
         self
     }
 
     /// Or with another status.
-    pub(super) fn also(mut self, status: u16, description: &str, schema: &Value) -> Self {
+    pub(crate) fn also(mut self, status: u16, description: &str, schema: &Value) -> Self {
         let content = json!({"application/json": {"schema": schema}});
         self.others.insert(status.to_string(), json!({"description": description, "content": content}));
         self
     }
 
-    pub(super) fn failing(mut self, statuses: &[u16]) -> Self {
+    pub(crate) fn failing(mut self, statuses: &[u16]) -> Self {
         self.failures.extend(statuses);
         self
     }
 
-    /// About the question that the address names.
-    pub(super) fn of_one(self) -> Self {
-        self.named("The id of a question.")
-    }
-
-    /// About the run that the address names, from a place on.
-    pub(super) fn of_one_run(mut self) -> Self {
-        let number = json!({"type": "integer", "minimum": 0, "default": 0});
-        for (name, place) in [("after", "query"), ("Last-Event-ID", "header")] {
-            let description = "The number of the last chunk that the client has; the header counts.";
-            self.parameters.push(json!({"name": name, "in": place, "description": description, "schema": number}));
-        }
-        self.named("The id of a run.")
-    }
-
-    fn named(mut self, description: &str) -> Self {
+    /// About what the address names.
+    pub(crate) fn named(mut self, description: &str) -> Self {
         self.parameters.push(json!({
             "name": "id",
             "in": "path",
@@ -109,26 +120,15 @@ impl Operation {
         self
     }
 
-    /// A listing of questions.
-    pub(super) fn filtered(mut self) -> Self {
-        let text = json!({"type": "string", "minLength": 1, "maxLength": 512});
-        for (name, description, schema) in [
-            ("sessionId", "Only this session.", text.clone()),
-            ("runId", "Only this run.", text),
-            (
-                "afterResponseCompleted",
-                "Only questions asked after, or before, their response was completed.",
-                json!({"type": "boolean"}),
-            ),
-            ("limit", "How many at most.", json!({"type": "integer", "minimum": 1, "maximum": 200, "default": 50})),
-            ("cursor", "Where the page starts: `nextCursor` of the page before.", json!({"type": "string"})),
-        ] {
-            self.parameters.push(json!({"name": name, "in": "query", "description": description, "schema": schema}));
+    /// With parameters, each with its description and schema.
+    pub(crate) fn with<const N: usize>(mut self, place: &str, parameters: [(&str, &str, Value); N]) -> Self {
+        for (name, description, schema) in parameters {
+            self.parameters.push(json!({"name": name, "in": place, "description": description, "schema": schema}));
         }
         self
     }
 
-    pub(super) fn describe(self) -> Value {
+    pub(crate) fn describe(self) -> Value {
         let mut responses = self.others;
         responses.insert("200".to_owned(), json!({"description": self.description, "content": self.content}));
         for status in self.failures {
@@ -138,8 +138,7 @@ impl Operation {
         let mut described = json!({"operationId": self.id, "summary": self.summary, "responses": responses});
         if let Some(described) = described.as_object_mut() {
             if let Some(body) = self.body {
-                let content = json!({"application/json": {"schema": body}});
-                described.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
+                described.insert("requestBody".to_owned(), body);
             }
             if !self.parameters.is_empty() {
                 described.insert("parameters".to_owned(), self.parameters.into());

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
 
 /// Collects the schemas that operations name.
-pub(super) struct Types(SchemaGenerator);
+pub(crate) struct Types(SchemaGenerator);
 
 impl Types {
     pub(super) fn new() -> Self {
@@ -17,7 +17,7 @@ impl Types {
     }
 
     /// What refers to the schema of a type.
-    pub(super) fn of<T: JsonSchema>(&mut self) -> Value {
+    pub(crate) fn of<T: JsonSchema>(&mut self) -> Value {
         self.0.subschema_for::<T>().to_value()
     }
 
@@ -29,7 +29,7 @@ impl Types {
 /// Why a request was refused.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-pub(super) struct Error {
+pub(crate) struct Error {
     /// What happened and what to do, for people; the failure's message.
     error: String,
     /// What went wrong.
@@ -40,7 +40,7 @@ pub(super) struct Error {
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is used")]
-pub(super) struct Interrupt {
+pub(crate) struct Interrupt {
     id: RequestId,
     status: InterruptStatus,
     run_id: RunId,
@@ -73,7 +73,7 @@ enum InterruptStatus {
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its schema is used")]
-pub(super) struct Interrupts {
+pub(crate) struct Interrupts {
     interrupts: Vec<Interrupt>,
     /// The cursor of the next page, when there may be one.
     next_cursor: Option<String>,
@@ -82,7 +82,7 @@ pub(super) struct Interrupts {
 /// How the process does.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used")]
-pub(super) struct Health {
+pub(crate) struct Health {
     /// `ok`, or what is wrong.
     status: String,
 }

@@ -11,18 +11,64 @@ use axum::{
 use kortyx_orchestrator::{Answer, Interrupt};
 use kortyx_protocol::{Failure, FailureCode, RequestId, ResumeResponse};
 use kortyx_store::{InterruptStatus, Scope};
+use serde_json::json;
 
 use crate::{
     AnswerLink, Http, body,
-    endpoint::Methods,
+    endpoint::{Endpoint, Methods},
     link::{Page, response},
+    openapi::{Operation, Types},
     problem::Problem,
 };
 
 pub(crate) const METHODS: Methods = &[
-    (Method::GET, |http, request| Box::pin(async move { Ok(shown(get(http, request).await)) })),
-    (Method::POST, |http, request| Box::pin(async move { Ok(shown(post(http, request).await)) })),
+    Endpoint::get(|http, request| Box::pin(async move { Ok(shown(get(http, request).await)) }), describe_page),
+    Endpoint::post(|http, request| Box::pin(async move { Ok(shown(post(http, request).await)) }), describe_button),
 ];
+
+/// What becomes of a link that is not as it should be.
+const PAGES: [(u16, &str); 4] = [
+    (404, "The link does not work"),
+    (409, "The question was answered already"),
+    (410, "The link or the question's time is past, or the question was withdrawn"),
+    (503, "It does not work right now"),
+];
+
+fn describe_page(_: &mut Types) -> Operation {
+    linked(Operation::new("showAnswerPage", "The page of an answer link, which answers nothing"))
+        .showing("The question, and a form", &PAGES)
+}
+
+fn describe_button(_: &mut Types) -> Operation {
+    let text = json!({"type": "string"});
+    let fields = json!({
+        "type": "object",
+        "description": "What the page's form sends; nothing where the link names the choice.",
+        "properties": {"choice": {"type": "array", "items": text}, "text": text},
+    });
+    let others = [
+        (400, "The form did not arrive"),
+        (422, "The answer does not fit: the page once more, with what is wrong"),
+        (500, "The answer was not taken"),
+    ];
+    linked(Operation::new("answerByLink", "The button of that page"))
+        .taking_form(&fields)
+        .showing("The answer was taken", &others)
+        .showing("The answer was taken", &PAGES)
+}
+
+/// With what a link's address says.
+fn linked(operation: Operation) -> Operation {
+    let text = || json!({"type": "string"});
+    let parameters = [
+        ("choice", "The option that the link answers with.", text()),
+        ("actor", "Whom the link was sent to.", text()),
+        ("expires", "Until when it can be used, in milliseconds since 1970.", json!({"type": "integer"})),
+        ("key", "The id of the key that signed it.", text()),
+        ("signature", "HMAC-SHA-256 of all of it, in hexadecimal.", text()),
+    ];
+    operation.named("The id of a question.").with("query", parameters)
+}
 
 /// Shows the question. Changes nothing: mail tools open links before people do.
 async fn get(http: Arc<Http>, mut request: Request) -> Result<Page, Page> {

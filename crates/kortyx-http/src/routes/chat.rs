@@ -4,20 +4,28 @@ use std::sync::Arc;
 
 use axum::{
     extract::Request,
-    http::{Method, StatusCode},
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use kortyx_orchestrator::ChatOptions;
-use kortyx_protocol::{BufferedResponse, ChatRequest, FailureCode};
+use kortyx_protocol::{BufferedResponse, ChatRequest, StreamChunk};
 
 use crate::{
-    Grant, Http,
-    endpoint::{Admitted, Methods},
+    Grant, Http, buffered,
+    endpoint::{Admitted, Endpoint, Methods},
+    openapi::{Operation, Types},
     problem::Problem,
     reply, sse,
 };
 
-pub(crate) const METHODS: Methods = &[(Method::POST, |http, request| Box::pin(post(http, request)))];
+pub(crate) const METHODS: Methods = &[Endpoint::post(|http, request| Box::pin(post(http, request)), describe)];
+
+fn describe(types: &mut Types) -> Operation {
+    Operation::new("chat", "Plays a chat turn")
+        .taking(&types.of::<ChatRequest>())
+        .answering("The turn: one object, or a stream that ends with `data: [DONE]`", &types.of::<BufferedResponse>())
+        .streaming(&types.of::<StreamChunk>())
+        .failing(&[404, 409, 429])
+}
 
 async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
     let Admitted { grant, body } = http.admit_with_body(request).await?;
@@ -35,11 +43,11 @@ async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
         let response = sse::response(turn, http.limits.keep_alive, http.closing.clone(), place);
         return Ok(reply::of_run(response, run_id.as_ref()));
     }
-    let whole = BufferedResponse::from_chunks(turn.collect().await).map_err(|error| {
-        let message = format!("the turn's structured data does not fit together: {error}");
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, FailureCode::InvalidOutput, message)
-    })?;
-    Ok(reply::of_run(reply::ok(&whole), run_id.as_ref()))
+    let response = match buffered::whole(turn, http.limits.buffered_bytes).await {
+        Ok(whole) => reply::ok(&whole),
+        Err(problem) => problem.into_response(),
+    };
+    Ok(reply::of_run(response, run_id.as_ref()))
 }
 
 fn options(grant: &Grant, context: Option<serde_json::Map<String, serde_json::Value>>) -> ChatOptions {

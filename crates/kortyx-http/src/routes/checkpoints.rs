@@ -2,17 +2,34 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, http::Method, response::Response};
-use kortyx_protocol::CheckpointRequest;
+use axum::{extract::Request, response::Response};
+use kortyx_protocol::{CheckpointRequest, CheckpointSummary, CheckpointView, Forked, RolledBack};
+use serde_json::json;
 
 use crate::{
     Http,
-    endpoint::{Admitted, Methods},
+    endpoint::{Admitted, Endpoint, Methods},
+    openapi::{Operation, Types},
     problem::Problem,
     reply,
 };
 
-pub(crate) const METHODS: Methods = &[(Method::POST, |http, request| Box::pin(post(http, request)))];
+pub(crate) const METHODS: Methods = &[Endpoint::post(|http, request| Box::pin(post(http, request)), describe)];
+
+fn describe(types: &mut Types) -> Operation {
+    let done = json!({"anyOf": [
+        {"type": "array", "items": types.of::<CheckpointSummary>()},
+        {"anyOf": [types.of::<CheckpointView>(), {"type": "null"}]},
+        types.of::<RolledBack>(),
+        types.of::<Forked>(),
+    ]});
+    let description =
+        "By action: the session's checkpoints, a checkpoint or null, what a rollback did, the new session";
+    Operation::new("checkpoints", "Lists, reads, goes back to, forks")
+        .taking(&types.of::<CheckpointRequest>())
+        .answering(description, &done)
+        .failing(&[404, 409, 410])
+}
 
 async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
     let Admitted { grant, body } = http.admit_with_body(request).await?;

@@ -2,18 +2,26 @@
 
 use std::sync::Arc;
 
-use axum::{extract::Request, http::Method, response::Response};
+use axum::{extract::Request, response::Response};
 use kortyx_orchestrator::ExecuteOptions;
-use kortyx_protocol::ExecuteRequest;
+use kortyx_protocol::{ExecuteRequest, ExecutionResult};
 
 use crate::{
     Http,
-    endpoint::{Admitted, Methods},
+    endpoint::{Admitted, Endpoint, Methods},
+    openapi::{Operation, Types},
     problem::Problem,
     reply,
 };
 
-pub(crate) const METHODS: Methods = &[(Method::POST, |http, request| Box::pin(post(http, request)))];
+pub(crate) const METHODS: Methods = &[Endpoint::post(|http, request| Box::pin(post(http, request)), describe)];
+
+fn describe(types: &mut Types) -> Operation {
+    Operation::new("execute", "Runs a workflow until it waits or has ended")
+        .taking(&types.of::<ExecuteRequest>())
+        .answering("How the run stands", &types.of::<ExecutionResult>())
+        .failing(&[404, 409, 422])
+}
 
 async fn post(http: Arc<Http>, request: Request) -> Result<Response, Problem> {
     let Admitted { grant, body } = http.admit_with_body(request).await?;

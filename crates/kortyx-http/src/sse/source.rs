@@ -44,10 +44,15 @@ impl Source {
         }
     }
 
-    /// Nobody reads it any more because the server stops. A turn goes on: the agent decides what becomes of it.
+    /// Nobody reads it any more because the server stops.
     pub(super) fn leave(self) {
-        if let Self::Turn(mut turn) = self {
-            tokio::spawn(async move { while turn.next().await.is_some() {} });
+        if let Self::Turn(turn) = self {
+            leave(turn);
         }
     }
+}
+
+/// Lets a turn go on that nobody reads any more: it is not its client who left. The agent decides what becomes of it.
+pub(crate) fn leave(mut turn: ChatStream) {
+    tokio::spawn(async move { while turn.next().await.is_some() {} });
 }

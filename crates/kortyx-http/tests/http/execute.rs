@@ -64,6 +64,23 @@ async fn a_handle_that_is_not_right_is_refused() {
 }
 
 #[tokio::test]
+async fn a_workflow_that_is_named_must_be_the_questions() {
+    let site = Site::start().await;
+    let asked = execute(&site, "review").await;
+    let answer = json!({"type": "select", "ids": ["approve"]});
+    let named = |workflow: &str| json!({"workflow": workflow, "resume": asked["resume"], "response": answer});
+    assert_eq!(resume(&site, named("pair")).await.refusal(), (409, "INTERRUPT_MISMATCH".to_owned()));
+    let mut forged = named("pair");
+    forged["resume"]["token"] = "forged".into();
+    assert_eq!(resume(&site, forged).await.refusal(), (404, "NOT_FOUND".to_owned()), "only who may answer is told");
+    let spy = Call::post(site.address, "/resume", &named("pair")).header("x-tenant", "spy").send().await;
+    assert_eq!(spy.refusal(), (404, "NOT_FOUND".to_owned()), "only who may answer is told");
+    assert_eq!(resume(&site, named("review")).await.json()["status"], "completed");
+    assert_eq!(resume(&site, named("pair")).await.refusal().1, "INTERRUPT_MISMATCH");
+    assert_eq!(resume(&site, named(" ")).await.json()["status"], "completed", "a blank name is none");
+}
+
+#[tokio::test]
 async fn a_batch_needs_one_handle_of_its_run() {
     let site = Site::start().await;
     let (asked, other) = (execute(&site, "pair").await, execute(&site, "pair").await);

@@ -1,11 +1,12 @@
 //! The document tells the truth: its routes are there, and what they answer has its schemas.
 
+use kortyx_http::{Http, Paths};
 use serde_json::{Value, json};
 
 use crate::{
     client::{Call, kinds},
     execute::execute,
-    world::Site,
+    world::{Headers, Plan, Site},
 };
 
 async fn document(site: &Site) -> Value {
@@ -28,18 +29,33 @@ fn response(path: &str, method: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_route_of_the_document_is_there_with_that_method() {
+async fn every_route_of_the_document_is_there_with_its_methods_and_no_others() {
     let site = Site::start().await;
-    for (path, methods) in document(&site).await["paths"].as_object().unwrap() {
-        for method in methods.as_object().unwrap().keys() {
-            let path = path.replace("{id}", "human-1");
-            let reply = Call::new(site.address, &method.to_uppercase(), &path).send().await;
+    let document = document(&site).await;
+    for (path, described) in document["paths"].as_object().unwrap() {
+        let path = path.replace("{id}", "human-1");
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            let reply = Call::new(site.address, method, &path).send().await;
             let text = String::from_utf8_lossy(&reply.body).into_owned();
-            assert!(reply.status != 405 && !text.contains("nothing at this address"), "{method} {path}: {text}");
+            assert!(!text.contains("nothing at this address"), "{path}");
+            let is_described = described.get(method.to_lowercase()).is_some();
+            assert_eq!(is_described, reply.status != 405, "{method} {path}: {text}");
         }
     }
     let hidden = Call::get(site.address, "/openapi.json").header("x-tenant", "").send().await;
     assert_eq!(hidden.status, 401);
+}
+
+#[tokio::test]
+async fn routes_that_are_not_mounted_are_not_in_the_document() {
+    let plan = Plan::new();
+    let http = Http::new(plan.agent().build().await.unwrap(), Headers).paths(Paths::under("/api"));
+    let app = http.router();
+    let site = plan.serve(http, app).await;
+    let document = Call::get(site.address, "/api/openapi.json").send().await.json();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.contains_key("/api/chat") && paths.keys().all(|path| !path.contains("answers")), "{paths:?}");
+    assert_eq!(Call::get(site.address, "/api/answers/human-1").send().await.status, 404);
 }
 
 #[tokio::test]

@@ -85,12 +85,35 @@ async fn whoever_may_not_see_a_run_is_told_that_there_is_none() {
 }
 
 #[tokio::test]
+async fn a_buffered_turn_that_says_too_much_goes_on_and_can_be_followed() {
+    let mut plan = Plan::new();
+    plan.limits.buffered_bytes = 100;
+    let site = plan.start().await;
+    let messages = json!([{"role": "user", "content": "x"}]);
+    let body = json!({"sessionId": "s1", "workflowId": "talk", "stream": false, "messages": messages});
+    let reply = Call::post(site.address, "/chat", &body).send().await;
+    assert_eq!(reply.refusal(), (500, "LIMIT_REACHED".to_owned()));
+    let run_id = reply.json()["failure"]["details"]["runId"].as_str().unwrap().to_owned();
+    assert_eq!(reply.headers["kortyx-run-id"], run_id.as_str());
+
+    let mut open = follow(&site, &run_id, "").open().await;
+    let frames = frames(&mut open, 3).await;
+
+    assert_eq!(shown(&frames), ["-:session", "1:text-delta", "-:interrupt"]);
+    let question: Value = serde_json::from_str(frames[2].strip_prefix("data: ").unwrap()).unwrap();
+    answer(&site, &question).await;
+    assert_eq!(shown(&open.rest().await), ["2:message", "-:done", "[DONE]"]);
+}
+
+#[tokio::test]
 async fn a_place_that_is_no_number_is_refused() {
     let site = Site::start().await;
     let (run_id, _) = asked(&site).await;
     let malformed = (400, "INVALID_REQUEST".to_owned());
     for after in ["?after=x", "?after=-1", "?after=", "?after=99999999999999999999"] {
         assert_eq!(follow(&site, &run_id, after).send().await.refusal(), malformed);
+        let again = follow(&site, &run_id, after).header("last-event-id", "1").send().await;
+        assert_eq!(again.refusal(), malformed, "whichever counts");
     }
     let header = follow(&site, &run_id, "").header("last-event-id", "cp-1").send().await;
     assert_eq!(header.refusal(), malformed);
