@@ -3,7 +3,13 @@
 //! Tests run on the store that `KORTYX_TEST_STORE` names (see [`place`]), in a place of its own for each world. All give the
 //! same results, because every store behaves the same.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "what fails in a test panics")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "what fails in a test panics"
+)]
 
 mod counter;
 pub mod driven;
@@ -16,6 +22,7 @@ mod reading;
 pub mod redis_cli;
 pub mod servers;
 mod shapes;
+pub mod site;
 mod world;
 
 pub use counter::Counter;

@@ -14,6 +14,12 @@ pub(crate) struct Case {
 pub(crate) enum Step {
     /// Sends this.
     Send(Request),
+    /// Sends this, and reads so many frames of a stream that stays open.
+    Open(Request, usize),
+    /// Reads the rest of that stream.
+    Rest,
+    /// A worker looks after what is due.
+    Worker,
     /// Lets so many minutes go by.
     Minutes(u64),
 }
@@ -22,8 +28,8 @@ pub(crate) enum Step {
 pub(crate) struct Request {
     pub(crate) method: &'static str,
     pub(crate) path: String,
-    /// A header that the client adds.
-    pub(crate) header: Option<(&'static str, &'static str)>,
+    /// Headers that the client adds.
+    pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -34,7 +40,7 @@ impl Case {
 }
 
 pub(crate) fn send(method: &'static str, path: impl Into<String>, body: impl Into<Vec<u8>>) -> Step {
-    Step::Send(Request { method, path: path.into(), header: None, body: body.into() })
+    Step::Send(Request { method, path: path.into(), headers: Vec::new(), body: body.into() })
 }
 
 pub(crate) fn get(path: impl Into<String>) -> Step {
@@ -47,10 +53,18 @@ pub(crate) fn post(path: impl Into<String>, body: &Value) -> Step {
 
 impl Step {
     /// The same with a header.
-    pub(crate) fn with(self, name: &'static str, value: &'static str) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        if let Self::Send(request) | Self::Open(request, _) = &mut self {
+            request.headers.push((name, value));
+        }
+        self
+    }
+
+    /// Reads so many frames, and leaves the stream open.
+    pub(crate) fn open(self, frames: usize) -> Self {
         match self {
-            Self::Send(request) => Self::Send(Request { header: Some((name, value)), ..request }),
-            minutes @ Self::Minutes(_) => minutes,
+            Self::Send(request) => Self::Open(request, frames),
+            other => other,
         }
     }
 }

@@ -3,9 +3,14 @@
 use std::net::SocketAddr;
 
 use http_body_util::{BodyExt as _, Full};
-use hyper::{HeaderMap, body::Bytes, client::conn::http1};
+use hyper::{
+    HeaderMap,
+    body::{Bytes, Incoming},
+    client::conn::http1,
+    http::response::Parts,
+};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, task::JoinHandle};
 
 use crate::cases::Request;
 
@@ -17,15 +22,16 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The frames of a stream: split on blank lines, those that begin with `data: `, up to `[DONE]`. `None` for anything else.
-    pub(crate) fn frames(&self) -> Option<Vec<&str>> {
+    /// The frames of a stream: split on blank lines, those with a line `data: `, up to `[DONE]`. `None` for anything else.
+    pub(crate) fn frames(&self) -> Option<Vec<Frame<'_>>> {
         if self.headers.get("content-type")? != "text/event-stream" {
             return None;
         }
         let mut frames = Vec::new();
-        for data in self.body.split("\n\n").filter_map(|frame| frame.strip_prefix("data: ")) {
-            frames.push(data);
-            if data == "[DONE]" {
+        for frame in self.body.split("\n\n").filter_map(Frame::read) {
+            let is_last = frame.data == "[DONE]";
+            frames.push(frame);
+            if is_last {
                 break;
             }
         }
@@ -33,20 +39,67 @@ impl Response {
     }
 }
 
-/// Sends a request on a connection of its own.
+/// A frame: what it begins with before `data: `, where widespread clients expect nothing, and its data.
+pub(crate) struct Frame<'a> {
+    pub(crate) before: &'a str,
+    pub(crate) data: &'a str,
+}
+
+impl<'a> Frame<'a> {
+    fn read(frame: &'a str) -> Option<Self> {
+        let at = frame.find("data: ").filter(|at| *at == 0 || frame[..*at].ends_with('\n'))?;
+        Some(Self { before: &frame[..at], data: &frame[at + "data: ".len()..] })
+    }
+}
+
+/// Sends a request on a connection of its own, and reads the whole response.
 pub(crate) async fn send(address: SocketAddr, request: &Request, path: &str, body: Vec<u8>) -> Response {
+    open(address, request, path, body).await.rest().await
+}
+
+/// A response that is still arriving.
+pub(crate) struct Open {
+    head: Parts,
+    body: Incoming,
+    connection: JoinHandle<()>,
+    // Dropped, it would end the connection.
+    _sender: http1::SendRequest<Full<Bytes>>,
+}
+
+/// Sends a request on a connection of its own.
+pub(crate) async fn open(address: SocketAddr, request: &Request, path: &str, body: Vec<u8>) -> Open {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-    let connection = tokio::spawn(connection);
+    let connection = tokio::spawn(async { drop(connection.await) });
     let mut head = hyper::Request::builder().method(request.method).uri(path).header("host", "localhost");
-    if let Some((name, value)) = request.header {
-        head = head.header(name, value);
+    for (name, value) in &request.headers {
+        head = head.header(*name, *value);
     }
     let response = sender.send_request(head.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap();
-    let (parts, body) = response.into_parts();
-    let body = body.collect().await.unwrap().to_bytes();
-    drop(sender);
-    connection.abort();
-    let body = String::from_utf8(body.to_vec()).unwrap();
-    Response { status: parts.status.as_u16(), headers: parts.headers, body }
+    let (head, body) = response.into_parts();
+    Open { head, body, connection, _sender: sender }
+}
+
+impl Open {
+    /// So many frames.
+    pub(crate) async fn frames(&mut self, count: usize) -> Response {
+        let mut bytes = Vec::new();
+        while bytes.windows(2).filter(|end| end == b"\n\n").count() < count {
+            let frame = self.body.frame().await.unwrap().unwrap();
+            bytes.extend_from_slice(&frame.into_data().unwrap());
+        }
+        self.response(bytes)
+    }
+
+    /// All that is left.
+    pub(crate) async fn rest(mut self) -> Response {
+        let bytes = (&mut self.body).collect().await.unwrap().to_bytes();
+        self.connection.abort();
+        self.response(bytes.to_vec())
+    }
+
+    fn response(&self, bytes: Vec<u8>) -> Response {
+        let (status, headers) = (self.head.status.as_u16(), self.head.headers.clone());
+        Response { status, headers, body: String::from_utf8(bytes).unwrap() }
+    }
 }

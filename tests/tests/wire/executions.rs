@@ -66,6 +66,14 @@ fn resumptions() -> Vec<Case> {
         Case::new("handle-unknown", [execute("choice"), resume_with("token", "forged")]),
         Case::new("handle-other-request", [execute("choice"), execute("choice"), resume_with("requestId", "human-2")]),
         Case::new("handle-other-run", [execute("choice"), execute("choice"), resume_with("runId", "run-2")]),
+        Case::new(
+            "handle-other-workflow",
+            [
+                execute("choice"),
+                post("/resume", &json!({"workflow": "text", "resume": handle(), "response": select("approve")})),
+                post("/resume", &json!({"workflow": "choice", "resume": handle(), "response": select("approve")})),
+            ],
+        ),
         Case::new("handle-other-session", [execute("choice"), resume_with("sessionId", "t")]),
         Case::new("handle-other-tenant", [execute("choice"), approve().with("x-tenant", "spy"), approve()]),
         Case::new("handle-malformed", [post("/resume", &json!({"resume": {"token": "x"}, "response": select("a")}))]),

@@ -1,17 +1,21 @@
-//! A server with a store in memory, whose clock the test moves.
+//! A server with a store in memory, and a workflow for each kind of question and output.
+
+mod seeds;
+mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use kortyx::{
     Agent,
-    http::{Authoriser, Caller, Ending, Grant, Http, Refusal, Server, async_trait},
+    http::{AnswerLinks, Authoriser, Caller, Ending, Grant, Http, LinkKey, Refusal, Server},
     memory::MemoryStore,
     protocol::Timestamp,
     store::{ManualClock, Store},
 };
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-use crate::workflows;
+pub use seeds::seeds;
 
 /// Everybody is a tenant: `acme`, or whom the header `x-tenant` names. `nobody` may see nothing.
 struct Tenants;
@@ -28,35 +32,49 @@ impl Authoriser for Tenants {
     }
 }
 
-pub(crate) struct Site {
-    pub(crate) address: SocketAddr,
-    clock: Arc<ManualClock>,
+/// A server on a free port.
+pub struct Site {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The agent behind it.
+    pub agent: Agent,
     stop: oneshot::Sender<()>,
     server: JoinHandle<()>,
 }
 
 impl Site {
-    /// 2026-01-01, midnight.
-    pub(crate) async fn start() -> Self {
+    /// A site whose clock the test moves, without answer links.
+    pub async fn standing() -> (Self, Arc<ManualClock>) {
+        // 2026-01-01, midnight.
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_767_225_600_000)));
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::builder().with_clock(clock.clone()).build());
+        let store = MemoryStore::builder().with_clock(clock.clone()).build();
+        (Self::start(Arc::new(store), |http| http).await, clock)
+    }
+
+    /// A site that goes by the system's clock, with every route.
+    pub async fn running() -> Self {
+        Self::start(Arc::new(MemoryStore::new()), |http| http.links(links())).await
+    }
+
+    async fn start(store: Arc<dyn Store>, configure: impl FnOnce(Http) -> Http) -> Self {
         let agent = workflows::register(Agent::builder().shared_store(store).without_worker()).build().await.unwrap();
-        let http = Http::new(agent, Tenants);
+        let http = configure(Http::new(agent.clone(), Tenants));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let ending = Ending { drain: Duration::ZERO, close: Duration::from_secs(1) };
         let server = Server::new(&http, http.router()).ending(ending);
         let server = tokio::spawn(server.serve(listener, async { drop(stopped.await) }));
-        Self { address, clock, stop, server }
+        Self { address, agent, stop, server }
     }
 
-    pub(crate) fn advance(&self, time: Duration) {
-        self.clock.advance(time);
-    }
-
-    pub(crate) async fn end(self) {
+    /// Stops it.
+    pub async fn end(self) {
         drop(self.stop);
         self.server.await.unwrap();
     }
+}
+
+fn links() -> AnswerLinks {
+    AnswerLinks::new("/answers", LinkKey::new("k1", [7; 32]).unwrap())
 }

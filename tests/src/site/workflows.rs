@@ -4,11 +4,12 @@ use kortyx::{
     AgentBuilder, Choice, InterruptContract, MultiChoice, NodeContext, NodeError, NodeOutput, NodeResult, Picker, Text,
     Workflow, prelude::AskExt as _,
 };
-use kortyx_tests::one_node;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) fn register(agent: AgentBuilder) -> AgentBuilder {
+use crate::one_node;
+
+pub(super) fn register(agent: AgentBuilder) -> AgentBuilder {
     let workflows: [Workflow; 10] = [
         one_node("choice", choice),
         one_node("multi", multi),
