@@ -76,6 +76,7 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
             "features",
             "unit",
             "browser",
+            "openapi",
             "memory",
             "sqlite",
             "redis",

@@ -41,7 +41,7 @@ pub(super) enum Step {
     Tests {
         /// Whose tests.
         packages: Packages,
-        /// Only those of this target (`test faults`); all where there is none.
+        /// Only those of this target (`test faults`); where there is none, all but those that stand [apart](APART).
         target: Option<&'static str>,
         /// What tells them apart from other runs of the same tests, in other lanes or in this one.
         env: Env,
@@ -75,8 +75,12 @@ const fn acceptance_tests(env: Env) -> Step {
     Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some("test acceptance"), env }
 }
 
-/// The test program that only the lane `faults` runs: it takes minutes, and tests every store at once.
-pub(super) const FAULTS: &str = "test faults";
+/// It takes minutes, and tests every store at once.
+const FAULTS: &str = "test faults";
+/// It needs a program that no other test needs, and has no store to be run on.
+const OPENAPI: &str = "test openapi";
+/// The test programs that only run in lanes that name them.
+pub(super) const APART: [&str; 2] = [FAULTS, OPENAPI];
 
 /// Every lane, the cheap ones first.
 ///
@@ -146,6 +150,13 @@ pub(super) const LANES: &[Lane] = &[
         needs: &[],
         programs: &[Software::Chromium],
         steps: &[tests_of(&["kortyx-demo"])],
+    },
+    Lane {
+        name: "openapi",
+        about: "a server under requests made from its OpenAPI document",
+        needs: &[],
+        programs: &[Software::Python, Software::Schemathesis],
+        steps: &[Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(OPENAPI), env: &[] }],
     },
     Lane {
         name: "memory",
@@ -303,7 +314,7 @@ mod tests {
 
     #[test]
     fn each_store_is_tested_with_and_without_the_codec() {
-        let others = ["lint", "docs", "layers", "features", "unit", "browser", "faults"];
+        let others = ["lint", "docs", "layers", "features", "unit", "browser", "openapi", "faults"];
         for lane in LANES.iter().filter(|lane| !others.contains(&lane.name)) {
             let stores = |is_coded: bool| {
                 let environments = lane.steps.iter().filter_map(|step| match step {

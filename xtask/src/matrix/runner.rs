@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Tally;
 use super::jobs::{self, Job};
-use super::lane::{Env, FAULTS, Lane, Step};
+use super::lane::{APART, Env, Lane, Step};
 use super::programs::Programs;
 use crate::console::{describe, say};
 use crate::error::Error;
@@ -190,7 +190,7 @@ impl<'a> Runner<'a> {
         target: Option<&str>,
         env: Env,
     ) -> Result<(Tally, Vec<Job>), Error> {
-        let is_meant = |one: &str| target.map_or(one != FAULTS, |target| target == one);
+        let is_meant = |one: &str| target.map_or(!APART.contains(&one), |target| target == one);
         let missing = members.iter().flat_map(|member| programs.missing(member));
         let missing: Vec<_> =
             missing.filter(|(_, target)| is_meant(target)).map(|(name, target)| format!("{name} {target}")).collect();

@@ -8,6 +8,7 @@ mod port;
 mod postgres;
 mod provision;
 mod redis;
+mod schemathesis;
 mod software;
 
 pub(crate) use provision::provision;

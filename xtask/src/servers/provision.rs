@@ -1,10 +1,11 @@
-//! Installs what is missing, with the system's package manager.
+//! Installs what is missing.
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::Server;
 use super::account::is_root;
+use super::schemathesis;
 use super::software::{self, Software};
 use crate::console::say;
 use crate::error::Error;
@@ -24,24 +25,38 @@ pub(super) enum Manager {
 
 /// Installs these programs and what these servers need, unless it is there or their URLs are given. Says first what it runs.
 pub(crate) fn provision(servers: &[Server], programs: &[Software], logs: &Path) -> Result<(), Error> {
+    let mut lacking = software::lacking(servers, programs);
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    say(format_args!("\n== provision: {}", software::names(&lacking)));
+    let all = lacking.len();
+    lacking.retain(|software| *software != Software::Schemathesis);
+    let has_all_managed = lacking.len() == all;
+    if !lacking.is_empty() {
+        install(&lacking, logs)?;
+    }
+    if !has_all_managed {
+        for (place, command) in schemathesis::commands().iter().enumerate() {
+            run(command, &logs.join(format!("schemathesis-{place}.log")))?;
+        }
+    }
     let lacking = software::lacking(servers, programs);
     if lacking.is_empty() {
         return Ok(());
     }
-    let manager = Manager::find().ok_or_else(|| software::missing(&lacking))?;
-    say(format_args!("\n== provision: {}", software::names(&lacking)));
+    let advice = "what was run did not bring it".to_owned();
+    Err(Error::NotInstalled { software: software::names(&lacking), advice })
+}
+
+/// Installs these with the system's package manager.
+fn install(software: &[Software], logs: &Path) -> Result<(), Error> {
+    let manager = Manager::find().ok_or_else(|| software::missing(software))?;
     if let Some(refresh) = manager.refresh() {
         // Of the lists of several sources one may be out of reach; the installation tells whether it was needed.
         run(&refresh, &logs.join("refresh.log")).unwrap_or_else(|error| say(format_args!("   FAIL  {error}")));
     }
-    let install = manager.install(&lacking);
-    run(&install, &logs.join("install.log"))?;
-    let lacking = software::lacking(servers, programs);
-    if lacking.is_empty() {
-        return Ok(());
-    }
-    let advice = format!("`{}` did not bring it", install.join(" "));
-    Err(Error::NotInstalled { software: software::names(&lacking), advice })
+    run(&manager.install(software), &logs.join("install.log"))
 }
 
 impl Manager {
@@ -99,6 +114,10 @@ impl Manager {
             (Software::Chromium, Self::Apt) => &["chromium", "chromium-driver"],
             (Software::Chromium, Self::Apk) => &["chromium", "chromium-chromedriver"],
             (Software::Chromium, Self::Dnf | Self::Brew) => &["chromium", "chromedriver"],
+            (Software::Python, Self::Apt) => &["python3-venv"],
+            (Software::Python, _) => &["python3"],
+            // Not among what it has.
+            (Software::Schemathesis, _) => &[],
         }
     }
 }

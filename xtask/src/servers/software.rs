@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::Server;
 use super::provision::Manager;
+use super::schemathesis;
 use crate::error::Error;
 
 /// Where programs also are that the search path of a person may lack.
@@ -19,7 +20,7 @@ const POSTGRES: [(&str, &str); 5] = [
     ("/usr/local/opt", "postgresql@"),
 ];
 
-/// Something that a package manager installs.
+/// Something that has to be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Software {
     /// Or Valkey.
@@ -30,6 +31,10 @@ pub(crate) enum Software {
     PgBouncer,
     /// With its driver.
     Chromium,
+    /// With what makes environments of its packages.
+    Python,
+    /// The pinned version, in a Python environment of this workspace.
+    Schemathesis,
 }
 
 impl Software {
@@ -40,6 +45,8 @@ impl Software {
             Self::Postgres => "Postgres",
             Self::PgBouncer => "PgBouncer",
             Self::Chromium => "Chromium",
+            Self::Python => "Python",
+            Self::Schemathesis => "Schemathesis",
         }
     }
 
@@ -54,6 +61,8 @@ impl Software {
             Self::Chromium => {
                 find(&["chromium", "chromium-browser", "google-chrome"]).is_some() && find(&["chromedriver"]).is_some()
             }
+            Self::Python => schemathesis::has_python(),
+            Self::Schemathesis => schemathesis::installed(),
         }
     }
 
@@ -77,13 +86,24 @@ pub(super) fn lacking(servers: &[Server], programs: &[Software]) -> Vec<Software
 
 /// These are not installed: what to do, in one command.
 pub(super) fn missing(software: &[Software]) -> Error {
-    let advice = match Manager::find() {
-        Some(manager) => {
-            format!("run `{}`, or this command with `--provision`", manager.install(software).join(" "))
-        }
+    let advice = match commands(software) {
+        Some(commands) => format!("run `{}`, or this command with `--provision`", commands.join(" && ")),
         None => "install it, or name a server in the environment".to_owned(),
     };
     Error::NotInstalled { software: names(software), advice }
+}
+
+/// What people would type to install these, if it is known.
+fn commands(software: &[Software]) -> Option<Vec<String>> {
+    let managed: Vec<_> = software.iter().copied().filter(|one| *one != Software::Schemathesis).collect();
+    let mut commands = Vec::new();
+    if !managed.is_empty() {
+        commands.push(Manager::find()?.install(&managed));
+    }
+    if software.contains(&Software::Schemathesis) {
+        commands.extend(schemathesis::commands());
+    }
+    Some(commands.into_iter().map(|words| words.join(" ")).collect())
 }
 
 /// For people.
