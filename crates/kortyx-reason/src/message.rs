@@ -64,10 +64,11 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    pub(crate) fn new(id: String, tool: String, arguments: &str) -> Self {
+    /// A call with this text for its arguments, which is made canonical where it is JSON.
+    pub fn new(id: impl Into<String>, tool: impl Into<String>, arguments: &str) -> Self {
         let value = json::from_str::<serde_json::Value>(arguments).ok();
         let canonical = value.and_then(|value| json::canonical(&value).ok());
-        Self { id, tool, arguments: canonical.unwrap_or_else(|| arguments.to_owned()) }
+        Self { id: id.into(), tool: tool.into(), arguments: canonical.unwrap_or_else(|| arguments.to_owned()) }
     }
 }
 

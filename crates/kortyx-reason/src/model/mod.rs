@@ -124,6 +124,13 @@ pub struct ToolDeclaration {
     pub parameters: RawJson,
 }
 
+impl ToolDeclaration {
+    /// A tool as a model sees it.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: RawJson) -> Self {
+        Self { name: name.into(), description: description.into(), parameters }
+    }
+}
+
 /// One event of a pass.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

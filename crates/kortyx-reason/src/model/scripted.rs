@@ -29,14 +29,15 @@ use crate::Message;
 /// # let _ = model;
 /// ```
 #[derive(Clone)]
-pub struct ScriptedModel(Arc<Inner>);
+pub struct ScriptedModel {
+    inner: Arc<Inner>,
+    capabilities: Capabilities,
+}
 
 /// Says what to play for a conversation.
 type Choose = Box<dyn Fn(&[Message]) -> Script + Send + Sync>;
 
 struct Inner {
-    name: String,
-    capabilities: Capabilities,
     choose: Choose,
     played: Mutex<Vec<Played>>,
     /// How often a conversation, by its canonical form, was given a script.
@@ -71,27 +72,21 @@ impl ScriptedModel {
 
     /// Plays what a function says for a conversation.
     pub fn from_fn(choose: impl Fn(&[Message]) -> Script + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner {
-            name: "scripted".into(),
-            capabilities: Capabilities::default(),
-            choose: Box::new(choose),
-            played: Mutex::default(),
-            attempts: Mutex::default(),
-        }))
+        let choose: Choose = Box::new(choose);
+        let inner = Inner { choose, played: Mutex::default(), attempts: Mutex::default() };
+        Self { inner: Arc::new(inner), capabilities: Capabilities::default() }
     }
 
-    /// Says what it is capable of. Before it is cloned or used.
+    /// Says what it is capable of.
     #[must_use]
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
-            inner.capabilities = capabilities;
-        }
+        self.capabilities = capabilities;
         self
     }
 
     /// Every request so far.
     pub fn played(&self) -> Vec<Played> {
-        self.0.played.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.played.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The conversation of every request so far, as canonical JSON.
@@ -106,8 +101,8 @@ impl ScriptedModel {
             json: request.json_schema.is_some(),
         };
         let key = Message::canonical(&played.messages).unwrap_or_default();
-        self.0.played.lock().unwrap_or_else(PoisonError::into_inner).push(played);
-        let mut attempts = self.0.attempts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.inner.played.lock().unwrap_or_else(PoisonError::into_inner).push(played);
+        let mut attempts = self.inner.attempts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = attempts.entry(key).or_default();
         *count = count.saturating_add(1);
         count.saturating_sub(1)
@@ -115,17 +110,17 @@ impl ScriptedModel {
 }
 
 impl Model for ScriptedModel {
-    fn name(&self) -> &str {
-        &self.0.name
+    fn name(&self) -> &'static str {
+        "scripted"
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.0.capabilities
+        self.capabilities
     }
 
     fn stream<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelStream<'a>, ModelError>> {
         let attempt = self.note(request);
-        let script = (self.0.choose)(request.messages);
+        let script = (self.inner.choose)(request.messages);
         async move {
             if let Some(error) = script.first_failures.get(attempt) {
                 return Err(error.clone());

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use kortyx_contracts::BoxAsk;
+use kortyx_contracts::{AskExt as _, BoxAsk};
 use serde_json::Value;
 
 use super::{
@@ -90,7 +90,11 @@ impl<T> Reasoning<'_, T> {
                 };
                 let schema = tool.parameters().map_err(ReasonError::Definition)?;
                 let ask = approval_question(&**tool, &schema, &call.id, arguments, digest);
-                Ok((format!("{}/approve/{}", self.scope, call.id), Box::new(ask)))
+                let ask = match tool.policy().approval_expires_in {
+                    Some(time) => ask.expires_in(time).boxed(),
+                    None => ask.boxed(),
+                };
+                Ok((format!("{}/approve/{}", self.scope, call.id), ask))
             }
             Plan::Refuse { .. } => Err(ReasonError::Definition("a refused call asks nothing".into())),
         }

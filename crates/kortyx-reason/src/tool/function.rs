@@ -97,6 +97,12 @@ impl<A: DeserializeOwned + Serialize + JsonSchema + Send + 'static> FunctionTool
         self
     }
 
+    /// How long an approval may be given; see [`ToolPolicy::approval_expires_in`].
+    pub fn approval_expires_in(mut self, time: Duration) -> Self {
+        self.policy = self.policy.approval_expires_in(time);
+        self
+    }
+
     /// How long a call may take; see [`ToolPolicy::timeout`].
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.policy = self.policy.timeout(timeout);

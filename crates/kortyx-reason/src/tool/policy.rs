@@ -46,6 +46,7 @@ pub enum OnError {
 #[must_use]
 pub struct ToolPolicy {
     pub(crate) approval: Approval,
+    pub(crate) approval_expires_in: Option<Duration>,
     pub(crate) timeout: Duration,
     pub(crate) max_result_bytes: usize,
     pub(crate) on_error: OnError,
@@ -57,6 +58,7 @@ impl Default for ToolPolicy {
     fn default() -> Self {
         Self {
             approval: Approval::default(),
+            approval_expires_in: None,
             timeout: TIMEOUT,
             max_result_bytes: MAX_RESULT_BYTES,
             on_error: OnError::default(),
@@ -74,6 +76,12 @@ impl ToolPolicy {
     /// Whether a person has to approve a call.
     pub fn approval(mut self, approval: Approval) -> Self {
         self.approval = approval;
+        self
+    }
+
+    /// How long an approval may be given, from when it is asked. Where nothing is said, it is the application's time for questions.
+    pub fn approval_expires_in(mut self, time: Duration) -> Self {
+        self.approval_expires_in = Some(time);
         self
     }
 

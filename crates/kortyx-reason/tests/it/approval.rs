@@ -430,3 +430,21 @@ async fn a_rejection_does_not_outlive_its_run() {
     assert_eq!(questions(turn("I want it now.", &session).collect().await).len(), 1, "another turn asks again");
     assert_eq!(effects.count(), 0);
 }
+
+#[tokio::test]
+async fn an_approval_that_nobody_gives_in_its_time_ends_the_run_and_the_call_is_not_made() {
+    let (model, effects) = (calling([tea()]), Effects::default());
+    let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_767_225_600_000)));
+    let store = Arc::new(MemoryStore::builder().with_clock(clock.clone()).build());
+    let counted = effects.clone();
+    let workflow = reasoning(move || {
+        with(&model).tool(counted.tool("order").approve_always().approval_expires_in(Duration::from_mins(1)))
+    });
+    let agent = Agent::builder().workflow(&workflow).shared_store(store).without_worker().build().await.unwrap();
+    let paused = run(&agent, &workflow).await;
+    let (_, handle) = asked(&paused, 0);
+    clock.advance(Duration::from_secs(61));
+    let late = agent.resume(&handle, ResumeResponse::value(json!({"decision": "approve"}))).await.unwrap_err();
+    assert_eq!(kortyx_protocol::Failure::from(late).code, FailureCode::InterruptExpired);
+    assert_eq!(effects.count(), 0);
+}

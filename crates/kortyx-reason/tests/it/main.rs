@@ -12,6 +12,7 @@ mod crashes;
 mod models;
 mod mortal;
 mod outputs;
+mod places;
 mod questions;
 mod stream;
 mod tools;
