@@ -1,6 +1,6 @@
 //! Tools: what reaches them, what becomes of what they do, and what is wrong with how they are set up.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use kortyx_orchestrator::ExecuteOptions;
 use kortyx_protocol::{FailureCode, SessionId};
@@ -11,6 +11,7 @@ use kortyx_reason::{
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
 use kortyx_store::{CancelTarget, Scope};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::world::{ASK, Effects, Order, agent, calling, clarify, data, failure, reason, run, told};
 
@@ -104,7 +105,7 @@ async fn a_call_that_is_set_up_wrongly_is_refused_before_the_model_is_asked() {
     for (why, make) in wrong {
         let model = ScriptedModel::new([]);
         let asked = model.clone();
-        let make = std::sync::Arc::new(make);
+        let make = Arc::new(make);
         let node = move |ctx: NodeContext| {
             let reason = make(with(&model));
             async move {
@@ -126,6 +127,27 @@ async fn a_model_that_cannot_call_tools_is_given_none() {
     let effects = Effects::default();
     let failure = failure(reason(move || with(&model).tool(effects.tool("order"))).await);
     assert_eq!(failure.code, FailureCode::ExecutionFailed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_a_tool_began_elsewhere_is_told_when_its_time_is_up() {
+    let told = Arc::new(Notify::new());
+    let (model, elsewhere) = (calling([("spawn", json!({"what": "tea"}))]), told.clone());
+    let spawning = move || {
+        let elsewhere = elsewhere.clone();
+        let begin = move |_: Order, ctx: ToolContext| {
+            let elsewhere = elsewhere.clone();
+            tokio::spawn(async move {
+                ctx.cancelled().cancelled().await;
+                elsewhere.notify_one();
+            });
+            std::future::pending::<Result<(), ToolError>>()
+        };
+        tool("spawn", "Begins something", begin).timeout(Duration::from_secs(5))
+    };
+    let result = data(reason(move || with(&model).tool(spawning())).await);
+    assert_eq!(result["results"][0][1], "failed");
+    tokio::time::timeout(Duration::from_secs(1), told.notified()).await.expect("it is told");
 }
 
 #[tokio::test]
