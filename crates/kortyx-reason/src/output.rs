@@ -1,10 +1,12 @@
 //! The final object of a call: its schema, and reading it from what the model said.
 
 use kortyx_contracts::{ContractError, OutputContract, OutputError};
-use kortyx_protocol::{Issue, RawJson, json};
+use kortyx_protocol::{Issue, RawJson};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::partial::{PartialJson, PartialJsonError, Wrapping};
 
 /// What a call is to return beside the text.
 pub(crate) struct Output<T> {
@@ -36,29 +38,31 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Output<T> {
     }
 
     fn read_text(text: &str) -> Result<T, Unfit> {
-        let value: Value = json::from_str(unfenced(text)).map_err(|error| Unfit::NotJson(error.to_string()))?;
+        let value = Self::json(text).map_err(|error| Unfit::NotJson(error.to_string()))?;
         Self::CONTRACT.decode(&value).map_err(|error| match error {
             OutputError::Invalid { issues, .. } => Unfit::Schema(issues),
             other => Unfit::Schema(vec![Issue::new("", "schema", other.to_string())]),
         })
     }
-}
 
-/// The text without the fence that models like to put around JSON.
-fn unfenced(text: &str) -> &str {
-    let text = text.trim();
-    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    inner.map_or(text, |inner| inner.strip_prefix("json").unwrap_or(inner).trim())
+    /// The JSON in a text, without what models like to put around it.
+    fn json(text: &str) -> Result<Value, PartialJsonError> {
+        let schema = Self::CONTRACT.schema().ok().and_then(|schema| schema.to_value().ok());
+        PartialJson::read(text, Wrapping::for_schema(&schema.unwrap_or_default()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unfenced;
+    use super::*;
 
     #[test]
-    fn a_fence_around_json_is_taken_off_and_one_within_stays() {
-        assert_eq!(unfenced("```json\n{\"a\":1}\n```\n"), "{\"a\":1}");
-        assert_eq!(unfenced("```\n[1]\n```"), "[1]");
-        assert_eq!(unfenced("\"```\""), "\"```\"");
+    fn what_surrounds_the_json_is_taken_off_and_what_is_within_stays() {
+        let list = |text: &str| Output::<Vec<u8>>::read_text(text);
+        assert_eq!(list("```json\n[1]\n```\n"), Ok(vec![1]));
+        assert_eq!(list("The numbers: [2]."), Ok(vec![2]));
+        assert_eq!(Output::<String>::read_text("\"```\""), Ok("```".to_owned()));
+        let said = Unfit::NotJson("'1' where `,` or the end of the array or object is expected, at byte 3".to_owned());
+        assert_eq!(list("[1 1]"), Err(said));
     }
 }

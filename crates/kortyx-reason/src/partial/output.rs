@@ -129,7 +129,9 @@ impl StructuredOutput {
             return Finished { chunks: Vec::new(), outcome: Err(Rejected::Json(error)) };
         }
         let (last, invalidated) = (self.head.clone(), self.invalidated());
-        let outcome = value(self.json)
+        let outcome = self
+            .json
+            .finish_value()
             .map_err(Rejected::Json)
             .and_then(|data| accept(&data).map(|accepted| (accepted, data)).map_err(Rejected::Refused));
         match outcome {
@@ -155,9 +157,4 @@ impl StructuredOutput {
         let stream_id = Arc::clone(&self.head.stream_id);
         self.is_told.then_some(StreamChunk::StructuredDataInvalidated { stream_id, checkpoint_id: None })
     }
-}
-
-fn value(json: PartialJson) -> Result<Value, PartialJsonError> {
-    let document = json.finish()?;
-    document.to_value().map_err(|error| PartialJsonError::of(error, 0))
 }

@@ -1,6 +1,7 @@
 //! The parser: bytes in, changes of declared fields out.
 
 use kortyx_protocol::{RawJson, StructuredChange};
+use serde_json::Value;
 
 use super::{
     Fields, PartialJsonError, PartialLimits, Problem, Wrapping, after::After, before::Before, error::Fault,
@@ -54,6 +55,21 @@ impl PartialJson {
         }
     }
 
+    /// Reads a text that is complete.
+    ///
+    /// ```
+    /// use kortyx_reason::partial::{PartialJson, Wrapping};
+    ///
+    /// let value = PartialJson::read("Sure:\n```json\n{\"a\": 1}\n```", Wrapping::AroundObject)?;
+    /// assert_eq!(value, serde_json::json!({"a": 1}));
+    /// # Ok::<(), kortyx_reason::partial::PartialJsonError>(())
+    /// ```
+    pub fn read(text: &str, wrapping: Wrapping) -> Result<Value, PartialJsonError> {
+        let mut json = Self::new(Fields::default(), wrapping);
+        json.push(text.as_bytes(), &mut Vec::new())?;
+        json.finish_value()
+    }
+
     /// Reads on, and adds the changes that are certain now.
     ///
     /// After an error, what was right before it is in `changes`, and every further call returns the same error.
@@ -77,17 +93,23 @@ impl PartialJson {
             .map_err(|error| PartialJsonError::of(error, self.start))
     }
 
+    /// Takes the text for complete. Gives the document as a value.
+    pub(super) fn finish_value(self) -> Result<Value, PartialJsonError> {
+        let start = self.start;
+        self.finish()?.to_value().map_err(|error| PartialJsonError::of(error, start))
+    }
+
     fn take(&mut self, bytes: &[u8], changes: &mut Vec<StructuredChange>) -> Result<(), Fault> {
         let (within, over) = bytes.split_at_checked(self.room).unwrap_or((bytes, &[]));
         self.room -= within.len();
         let decoded = self.utf8.push(within, &mut self.text);
         // What is wrong in the text before comes first.
-        self.read(changes)?;
+        self.go_on(changes)?;
         decoded?;
         if over.is_empty() { Ok(()) } else { Err(Problem::TooLong { limit: self.limit }.at(self.limit)) }
     }
 
-    fn read(&mut self, changes: &mut Vec<StructuredChange>) -> Result<(), Fault> {
+    fn go_on(&mut self, changes: &mut Vec<StructuredChange>) -> Result<(), Fault> {
         if let Stage::Before(before) = &mut self.stage
             && let Some(start) = before.read(&self.text)
         {
