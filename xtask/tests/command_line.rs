@@ -84,6 +84,7 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
             "postgres",
             "postgres-pgbouncer",
             "postgres+cache",
+            "load",
             "faults"
         ]
     );

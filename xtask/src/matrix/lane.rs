@@ -234,6 +234,13 @@ pub(super) const LANES: &[Lane] = &[
         ],
     },
     Lane {
+        name: "load",
+        about: "Kortyx over HTTP with many chats, idle streams, slow readers and attackers, for a minute",
+        needs: &[],
+        programs: &[],
+        steps: &[tests_of(&["kortyx-load"])],
+    },
+    Lane {
         name: "faults",
         about: "every store while processes die and servers go away, for minutes",
         needs: &[Server::Redis, Server::RedisCluster, Server::Postgres, Server::PgBouncer],
@@ -314,7 +321,7 @@ mod tests {
 
     #[test]
     fn each_store_is_tested_with_and_without_the_codec() {
-        let others = ["lint", "docs", "layers", "features", "unit", "browser", "openapi", "faults"];
+        let others = ["lint", "docs", "layers", "features", "unit", "browser", "openapi", "load", "faults"];
         for lane in LANES.iter().filter(|lane| !others.contains(&lane.name)) {
             let stores = |is_coded: bool| {
                 let environments = lane.steps.iter().filter_map(|step| match step {
