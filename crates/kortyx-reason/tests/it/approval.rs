@@ -4,31 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use kortyx_memory::MemoryStore;
-use kortyx_orchestrator::{Agent, ChatOptions};
-use kortyx_protocol::{ChatMessage, FailureCode, Issue, RawJson, ResumeMeta, ResumeResponse, StreamChunk, Timestamp};
-use kortyx_reason::{
-    Approval, Reason, ReasonExt as _, Script, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy,
-    WhileWaiting,
-};
-use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
+use kortyx_orchestrator::Agent;
+use kortyx_protocol::{FailureCode, Issue, RawJson, ResumeResponse, Timestamp};
+use kortyx_reason::{Approval, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy};
 use kortyx_store::ManualClock;
 use serde_json::{Value, json};
 
-use crate::world::{Effects, Order, agent, answer, asked, calling, data, open, reasoning, run, told};
-
-fn with(model: &ScriptedModel) -> Reason {
-    Reason::new(model.clone()).input("Go.")
-}
-
-/// A workflow in which every order needs approval.
-fn gated(model: &ScriptedModel, effects: &Effects) -> Workflow {
-    let (model, effects) = (model.clone(), effects.clone());
-    reasoning(move || with(&model).tool(effects.tool("order").approve_always()).tool(effects.tool("note")))
-}
-
-fn tea() -> (&'static str, Value) {
-    ("order", json!({"what": "tea"}))
-}
+use crate::world::{Effects, Order, agent, answer, asked, calling, data, gated, open, reasoning, run, tea, told, with};
 
 #[tokio::test]
 async fn the_question_shows_the_final_arguments_and_an_approved_call_runs_once() {
@@ -159,60 +141,6 @@ async fn b012_edited_arguments_are_checked_again_and_only_they_run() {
 }
 
 #[tokio::test]
-async fn b012_code_that_would_run_other_arguments_than_those_approved_runs_nothing() {
-    let effects = Effects::default();
-    let store = Arc::new(MemoryStore::new());
-    let drifting = |amount: u64| {
-        let (model, effects) = (calling([("drift", json!({}))]), effects.clone());
-        reasoning(move || {
-            with(&model).tool(Drifting(amount, effects.clone(), ToolPolicy::new().approval(Approval::Always)))
-        })
-    };
-    let before = drifting(100);
-    let agent = Agent::builder().workflow(&before).shared_store(store.clone()).without_worker().build().await.unwrap();
-    let paused = run(&agent, &before).await;
-    assert_eq!(asked(&paused, 0).0["arguments"], json!({"amount": 100}));
-    let after = drifting(50);
-    let agent = Agent::builder().workflow(&after).shared_store(store).without_worker().build().await.unwrap();
-    let done = data(answer(&agent, &paused, 0, json!({"decision": "approve"})).await);
-    assert_eq!((&done["results"][0][1], effects.judged()), (&json!("invalid"), 0));
-}
-
-/// A tool that always means its own amount.
-struct Drifting(u64, Effects, ToolPolicy);
-
-impl Tool for Drifting {
-    fn name(&self) -> &'static str {
-        "drift"
-    }
-
-    fn description(&self) -> &'static str {
-        "Pays"
-    }
-
-    fn parameters(&self) -> Result<RawJson, String> {
-        RawJson::parse(r#"{"type": "object"}"#).map_err(|error| error.to_string())
-    }
-
-    fn policy(&self) -> &ToolPolicy {
-        &self.2
-    }
-
-    fn accept(&self, _: &Value) -> Result<Value, Vec<Issue>> {
-        Ok(json!({"amount": self.0}))
-    }
-
-    fn needs_approval<'a>(&'a self, _: &'a Value) -> BoxFuture<'a, bool> {
-        async { true }.boxed()
-    }
-
-    fn call(&self, _: Value, _: ToolContext) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        self.1.judge();
-        async { Ok(ToolOutput::of("paid")?) }.boxed()
-    }
-}
-
-#[tokio::test]
 async fn b013_the_predicate_sees_what_would_be_executed() {
     for (arguments, waits) in [
         (json!({"what": "tea"}), true),
@@ -252,146 +180,6 @@ async fn b014_the_predicate_runs_once_for_each_call() {
 }
 
 #[tokio::test]
-async fn b001_later_code_without_the_gate_does_not_run_what_was_declined() {
-    let (model, effects) = (calling([tea()]), Effects::default());
-    let store = Arc::new(MemoryStore::new());
-    let workflow = gated(&model, &effects);
-    let agent =
-        Agent::builder().workflow(&workflow).shared_store(store.clone()).without_worker().build().await.unwrap();
-    let paused = run(&agent, &workflow).await;
-    let (ungated, given) = (effects.clone(), model.clone());
-    let later = reasoning(move || with(&given).tool(ungated.tool("order")).tool(ungated.tool("note")));
-    let agent = Agent::builder().workflow(&later).shared_store(store).without_worker().build().await.unwrap();
-    let done = data(answer(&agent, &paused, 0, json!({"decision": "reject"})).await);
-    assert_eq!((&done["results"][0][1], effects.count()), (&json!("rejected"), 0));
-}
-
-#[tokio::test]
-async fn b166_a_tool_that_is_gone_sets_the_run_aside_and_its_answer_stays() {
-    let (model, effects) = (calling([tea()]), Effects::default());
-    let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_767_225_600_000)));
-    let store = Arc::new(MemoryStore::builder().with_clock(clock.clone()).build());
-    let workflow = gated(&model, &effects);
-    let with_store = |workflow: Workflow| {
-        let store = store.clone();
-        async move { Agent::builder().workflow(&workflow).shared_store(store).without_worker().build().await.unwrap() }
-    };
-    let paused = run(&with_store(workflow.clone()).await, &workflow).await;
-    let (_, handle) = asked(&paused, 0);
-    let given = model.clone();
-    let bare = with_store(reasoning(move || with(&given))).await;
-    let approve = ResumeResponse::value(json!({"decision": "approve"}));
-    let failure: kortyx_protocol::Failure = bare.resume(&handle, approve.clone()).await.unwrap_err().into();
-    assert_eq!(failure.code, FailureCode::ReplayDiverged);
-    assert!(failure.message.contains("`order`"), "{failure}");
-    let back = with_store(workflow).await;
-    clock.advance(Duration::from_secs(1));
-    assert_eq!(back.worker().pass().await.unwrap().recovered, 1, "it is tried again by a process that began later");
-    let done = back.resume(&handle, approve).await.unwrap();
-    assert_eq!((data(done)["results"][0][1].clone(), effects.count()), (json!("completed"), 1));
-}
-
-#[tokio::test]
-async fn b017_a_repeated_rejected_call_is_refused_without_a_question_and_b018_another_call_is_asked() {
-    let model = ScriptedModel::new([
-        Script::new().call("order", json!({"what": "tea"})),
-        Script::new().call("order", json!({"amount": 500, "what": "tea"})),
-        Script::new().call("order", json!({"what": "cake"})),
-        Script::new().text("Done."),
-    ]);
-    let effects = Effects::default();
-    let workflow = gated(&model, &effects);
-    let agent = agent(&workflow).await;
-    let paused = run(&agent, &workflow).await;
-    let paused = answer(&agent, &paused, 0, json!({"decision": "reject"})).await;
-    assert_eq!((open(&paused).len(), &asked(&paused, 0).0["arguments"]["what"]), (1, &json!("cake")));
-    let done = data(answer(&agent, &paused, 0, json!({"decision": "approve"})).await);
-    let statuses: Vec<&Value> = done["results"].as_array().unwrap().iter().map(|result| &result[1]).collect();
-    assert_eq!(statuses, ["rejected", "refused", "completed"]);
-    assert_eq!(effects.count(), 1);
-}
-
-#[tokio::test]
-async fn a_rejection_holds_in_later_nodes_until_it_is_reopened() {
-    for reopens in [false, true] {
-        let (model, effects) = (calling([tea()]), Effects::default());
-        let node = move |ctx: NodeContext, reopens: bool| {
-            let (model, effects) = (model.clone(), effects.clone());
-            async move {
-                if reopens {
-                    ctx.reopen_tool_call("order", &json!({"what": "tea", "amount": 500}))?;
-                }
-                let reason = with(&model).tool(effects.tool("order").approve_always());
-                let status = ctx.reason("brief", reason).await?.tool_results[0].status;
-                Ok(NodeOutput::new().data("status", &status))
-            }
-        };
-        let second = node.clone();
-        let workflow = Workflow::builder("two")
-            .node("first", move |ctx| node(ctx, false))
-            .node("second", move |ctx| second(ctx, reopens))
-            .edge("first", "second")
-            .build()
-            .unwrap();
-        let agent = agent(&workflow).await;
-        let paused = run(&agent, &workflow).await;
-        let next = answer(&agent, &paused, 0, json!({"decision": "reject"})).await;
-        if reopens {
-            let done = answer(&agent, &next, 0, json!({"decision": "approve"})).await;
-            assert_eq!(data(done)["status"], "completed");
-        } else {
-            assert_eq!(data(next)["status"], "refused");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_person_may_reject_a_call_and_leave_it_open_to_be_asked_again() {
-    let again = || Script::new().call("order", json!({"what": "tea"}));
-    let model = ScriptedModel::new([again(), again(), Script::new().text("Done.")]);
-    let effects = Effects::default();
-    let workflow = gated(&model, &effects);
-    let agent = agent(&workflow).await;
-    let paused = run(&agent, &workflow).await;
-    let paused = answer(&agent, &paused, 0, json!({"decision": "reject", "askAgain": true})).await;
-    data(answer(&agent, &paused, 0, json!({"decision": "approve"})).await);
-    assert_eq!(effects.count(), 1);
-}
-
-#[tokio::test]
-async fn hold_makes_the_calls_before_the_one_that_waits_and_none_after_it() {
-    let calls = [("note", json!({"what": "a"})), tea(), ("note", json!({"what": "b"}))];
-    let (model, effects) = (calling(calls), Effects::default());
-    let workflow = gated(&model, &effects);
-    let agent = agent(&workflow).await;
-    let paused = run(&agent, &workflow).await;
-    assert_eq!(effects.count(), 1);
-    data(answer(&agent, &paused, 0, json!({"decision": "approve"})).await);
-    assert_eq!(effects.count(), 3);
-    assert_eq!(told(&model), [r#"{"done":"a"}"#, r#"{"done":"tea"}"#, r#"{"done":"b"}"#]);
-}
-
-#[tokio::test]
-async fn proceed_makes_the_calls_that_wait_for_nobody_and_each_other_with_its_answer() {
-    let calls = [tea(), ("note", json!({"what": "a"})), ("order", json!({"what": "cake"}))];
-    let (model, effects) = (calling(calls), Effects::default());
-    let (given, counted) = (model.clone(), effects.clone());
-    let workflow = reasoning(move || {
-        let tools = (counted.tool("order").approve_always(), counted.tool("note"));
-        with(&given).tool(tools.0).tool(tools.1).while_waiting(WhileWaiting::Proceed)
-    });
-    let agent = agent(&workflow).await;
-    let paused = run(&agent, &workflow).await;
-    assert_eq!((open(&paused).len(), effects.count()), (2, 1));
-    let paused = answer(&agent, &paused, 1, json!({"decision": "approve"})).await;
-    assert_eq!(effects.count(), 2);
-    let done = data(answer(&agent, &paused, 0, json!({"decision": "reject"})).await);
-    assert_eq!(effects.count(), 2);
-    assert_eq!(done["results"][2], json!(["order", "completed", {"done": "cake"}]));
-    assert_eq!(told(&model)[1..], [r#"{"done":"a"}"#, r#"{"done":"cake"}"#]);
-}
-
-#[tokio::test]
 async fn what_is_redacted_is_hidden_from_the_person_and_given_to_the_tool() {
     let (model, effects) = (calling([("order", json!({"what": "tea", "amount": 7}))]), Effects::default());
     let counted = effects.clone();
@@ -403,32 +191,6 @@ async fn what_is_redacted_is_hidden_from_the_person_and_given_to_the_tool() {
     let edited = json!({"decision": "approve", "arguments": {"what": "cake", "amount": "[redacted]"}});
     data(answer(&agent, &paused, 0, edited).await);
     assert_eq!(effects.amounts(), [7]);
-}
-
-#[tokio::test]
-async fn a_rejection_does_not_outlive_its_run() {
-    let (model, effects) = (calling([tea()]), Effects::default());
-    let workflow = gated(&model, &effects);
-    let agent = agent(&workflow).await;
-    let turn = |text: &str, session: &kortyx_protocol::SessionId| {
-        agent.stream_chat(vec![ChatMessage::user(text)], ChatOptions::new().session(session.clone()))
-    };
-    let session = kortyx_protocol::SessionId::new("session-1").unwrap();
-    let questions = |chunks: Vec<StreamChunk>| {
-        let asked = chunks.into_iter().filter_map(|chunk| match chunk {
-            StreamChunk::Interrupt(question) => Some(question),
-            _ => None,
-        });
-        asked.collect::<Vec<_>>()
-    };
-    let first = questions(turn("Buy tea.", &session).collect().await);
-    let mut meta = ResumeMeta::new(first[0].resume_token.clone(), first[0].request_id.clone());
-    meta.value = Some(json!({"decision": "reject"}));
-    let answer = vec![ChatMessage::user("No.").with_resume(&meta)];
-    let rest = agent.stream_chat(answer, ChatOptions::new().session(session.clone())).collect().await;
-    assert!(matches!(rest.last(), Some(StreamChunk::Done { .. })), "{rest:?}");
-    assert_eq!(questions(turn("I want it now.", &session).collect().await).len(), 1, "another turn asks again");
-    assert_eq!(effects.count(), 0);
 }
 
 #[tokio::test]

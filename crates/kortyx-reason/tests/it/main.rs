@@ -9,11 +9,14 @@
 
 mod approval;
 mod crashes;
+mod later_code;
 mod models;
 mod mortal;
 mod outputs;
 mod places;
 mod questions;
+mod rejections;
 mod stream;
 mod tools;
+mod turns;
 mod world;

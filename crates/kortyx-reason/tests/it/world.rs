@@ -193,3 +193,19 @@ pub(crate) fn told(model: &ScriptedModel) -> Vec<String> {
     });
     contents.collect()
 }
+
+/// A call to reason with this model.
+pub(crate) fn with(model: &ScriptedModel) -> Reason {
+    Reason::new(model.clone()).input("Go.")
+}
+
+/// A workflow in which every order needs approval.
+pub(crate) fn gated(model: &ScriptedModel, effects: &Effects) -> Workflow {
+    let (model, effects) = (model.clone(), effects.clone());
+    reasoning(move || with(&model).tool(effects.tool("order").approve_always()).tool(effects.tool("note")))
+}
+
+/// What the model wants to order.
+pub(crate) fn tea() -> (&'static str, Value) {
+    ("order", json!({"what": "tea"}))
+}
