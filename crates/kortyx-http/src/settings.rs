@@ -65,8 +65,9 @@ pub struct HttpLimits {
     pub request: Limits,
     /// How long a body may take to arrive as a whole; 30 seconds by default.
     pub body_read: Duration,
-    /// How many bytes a turn that is not streamed may say, as the JSON of its chunks; 16 MiB by default. One that says more is answered
-    /// with `LIMIT_REACHED` and goes on: what it says is stored, and its run can be followed.
+    /// How many bytes a turn that is not streamed may say, as the JSON of its chunks; 16 MiB by default. One that says more is
+    /// answered with `LIMIT_REACHED` and goes on: what it says is stored, unless the agent keeps no output, and its run can be
+    /// followed.
     pub buffered_bytes: usize,
     /// How many streams of one session may be open at once in this process; 8 by default.
     pub streams_per_session: usize,

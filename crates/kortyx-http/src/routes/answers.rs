@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    RequestExt as _,
-    extract::{RawPathParams, Request},
+    extract::Request,
     http::{Method, StatusCode},
     response::Response,
 };
@@ -13,6 +12,7 @@ use kortyx_protocol::{Failure, FailureCode, RequestId, ResumeResponse};
 use kortyx_store::{InterruptStatus, Scope};
 use serde_json::json;
 
+use super::interrupts::named;
 use crate::{
     AnswerLink, Http, body,
     endpoint::{Endpoint, Methods},
@@ -100,9 +100,8 @@ async fn post(http: Arc<Http>, mut request: Request) -> Result<Page, Page> {
 async fn find(http: &Http, request: &mut Request) -> Result<(AnswerLink, Interrupt, Scope), Page> {
     let unknown =
         || Page::saying(StatusCode::NOT_FOUND, "This link does not work", "It is incomplete, or was not made here.");
-    let params = request.extract_parts::<RawPathParams>().await.ok();
-    let named = params.and_then(|params| params.iter().find(|(name, _)| *name == "id").map(|(_, id)| id.to_owned()));
-    let id = named.and_then(|id| RequestId::new(id).ok()).ok_or_else(unknown)?;
+    let id = named(request).await;
+    let id = id.and_then(|id| RequestId::new(id).ok()).ok_or_else(unknown)?;
     let query = request.uri().query().unwrap_or_default();
     let link = http.links.as_ref().and_then(|links| links.read(id, query)).ok_or_else(unknown)?;
     let store = http.agent.store();
