@@ -15,6 +15,8 @@ mod properties;
 #[cfg(test)]
 mod unions;
 #[cfg(test)]
+mod values;
+#[cfg(test)]
 mod wire;
 #[cfg(test)]
 mod world;
