@@ -38,6 +38,7 @@ pub(crate) const ASSETS: &[Asset] = assets![
     SCRIPT "answer.js",
     SCRIPT "api.js",
     SCRIPT "board.js",
+    SCRIPT "byid.js",
     SCRIPT "chat.js",
     SCRIPT "dom.js",
     SCRIPT "follow.js",
@@ -52,5 +53,6 @@ pub(crate) const ASSETS: &[Asset] = assets![
     SCRIPT "time.js",
     SCRIPT "transcript.js",
     SCRIPT "turn.js",
+    SCRIPT "turns.js",
     SCRIPT "words.js",
 ];

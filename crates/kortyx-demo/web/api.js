@@ -8,8 +8,8 @@ export class Refused extends Error {
   }
 }
 
-async function call(path, body) {
-  const options = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+async function call(path, body, signal) {
+  const options = { signal, ...(body !== undefined && { method: "POST", body: JSON.stringify(body) }) };
   const response = await fetch(path, { ...options, cache: "no-store", headers: { "content-type": "application/json" } });
   if (response.ok) return response;
   const text = await response.text();
@@ -26,7 +26,7 @@ async function call(path, body) {
 export const chat = (body) => call("/api/chat", body);
 
 /** What a run said, and says: a response that streams. */
-export const follow = (runId) => call(`/api/runs/${encodeURIComponent(runId)}/stream?after=0`);
+export const follow = (runId, signal) => call(`/api/runs/${encodeURIComponent(runId)}/stream?after=0`, undefined, signal);
 
 /** The open questions of a session, oldest first. */
 export async function pending(session) {
@@ -49,3 +49,6 @@ export const answer = async (id, response) => (await call(`/api/interrupts/${enc
 
 /** What a picker chooses from. */
 export const options = async (schemaId) => (await (await call(`/demo/options/${encodeURIComponent(schemaId)}`)).json()).options;
+
+/** Lists the turns of a session, goes back to one, or forks at one. */
+export const checkpoints = async (body) => (await call("/api/checkpoints", body)).json();

@@ -1,8 +1,9 @@
 // The chat page.
 
-import { Refused, answer, chat } from "./api.js";
+import { Refused, chat } from "./api.js";
 import { resume, spoken } from "./answer.js";
 import { Board } from "./board.js";
+import { CANCELLED, answerById } from "./byid.js";
 import { byId, show } from "./dom.js";
 import { catchUp } from "./follow.js";
 import { Log } from "./log.js";
@@ -13,12 +14,12 @@ import { renew, session } from "./session.js";
 import { chunks } from "./sse.js";
 import { Transcript, history } from "./transcript.js";
 import { begin, fold, said } from "./turn.js";
+import { Turns } from "./turns.js";
 import { UNREACHABLE, words } from "./words.js";
 
 /** How often a broken connection is tried again, once a second. */
 const PATIENCE = 120;
 const UNDER_WAY = "kortyx-demo:under-way";
-const CANCELLED = "The run was cancelled.";
 const WORKS = "The workflow works…";
 const token = (id) => `kortyx-demo:token:${id}`;
 
@@ -28,6 +29,7 @@ const log = new Log(byId("log"));
 const transcript = new Transcript(sessionId, (key, entry) => log.show(key, entry));
 const board = new Board(submit, input);
 const pending = new Pending(sessionId, found, (error) => show(alert, error instanceof Refused ? words(error.failure) : UNREACHABLE));
+const list = new Turns(sessionId, transcript, (text) => show(alert, text));
 let turns = 0;
 
 for (const [key, entry] of transcript.all()) log.show(key, entry);
@@ -66,29 +68,21 @@ async function send(text) {
 /** Answers a question: as a turn when this tab holds its token, so that the output streams; else by its id. */
 async function submit(question, response, labels) {
   const heldToken = question.resumeToken ?? sessionStorage.getItem(token(question.id));
-  const mine = { who: "you", text: spoken(response, labels), about: question.input.question ?? question.input.contract };
-  const accepted = () => {
-    transcript.add(mine);
-    board.settle(question.id);
-  };
+  const settle = () => board.settle(question.id);
   if (heldToken && Date.parse(question.expiresAt) > Date.now()) {
+    const mine = { who: "you", text: spoken(response, labels), about: question.input.question ?? question.input.contract };
+    const accepted = () => {
+      transcript.add(mine);
+      settle();
+    };
     const message = { role: "user", content: mine.text || "-", metadata: { resume: resume(heldToken, question.id, response) } };
     await play({ sessionId, messages: [message] }, accepted);
   } else {
-    const result = await answer(question.id, response);
-    accepted();
-    await tell(result);
+    await answerById(transcript, question, response, labels, { accepted: settle, asked: hold });
+    list.refresh();
   }
   sessionStorage.removeItem(token(question.id));
   pending.refresh();
-}
-
-/** What became of a run that was answered by id. */
-async function tell(result) {
-  const { isNew } = await catchUp(transcript, result.runId, { asked: hold }).catch(() => ({ isNew: false }));
-  if (result.status === "completed" && result.data?.reply && !isNew) transcript.add({ who: "flow", text: result.data.reply });
-  if (result.status === "cancelled") transcript.add({ who: "note", text: CANCELLED });
-  if (result.status === "failed") transcript.add({ who: "note", text: words(result.error) });
 }
 
 /** Plays a turn, and writes down what it says. `accepted` is called once the turn goes on. A failure before that is thrown. */
@@ -122,6 +116,7 @@ async function play(body, accepted) {
   } finally {
     mark();
     turns -= 1;
+    list.refresh();
     if (turns === 0 && (board.open === 0 || status.textContent === WORKS)) show(status);
   }
 }

@@ -10,7 +10,7 @@ import { begin, fold, said } from "./turn.js";
  * has an entry goes on with it. `asked` hears of a question.
  */
 export async function catchUp(transcript, runId, { pen = new Pen(transcript, runId), asked = () => {} } = {}) {
-  const known = transcript.all().filter(([key, entry]) => entry.runId === runId && key !== pen.key).map(([, entry]) => entry.text).join("");
+  const known = before(transcript, runId, pen);
   let turn = begin();
   try {
     for await (const chunk of chunks(await follow(runId))) {
@@ -24,6 +24,24 @@ export async function catchUp(transcript, runId, { pen = new Pen(transcript, run
   }
   return { ...turn, isNew: pen.key !== undefined };
 }
+
+/** Writes down with a pen what a run says, until the signal. Questions do not end it, and what goes wrong is for `catchUp` to find. */
+export async function listen(transcript, runId, pen, signal) {
+  const known = before(transcript, runId, pen);
+  let turn = begin();
+  try {
+    for await (const chunk of chunks(await follow(runId, signal))) {
+      turn = fold(turn, chunk);
+      if (!signal.aborted) pen.write(rest(said(turn), known));
+    }
+  } catch {
+    // It was told to end, or the connection broke.
+  }
+}
+
+/** What the transcript has of a run, but for what this pen writes. */
+const before = (transcript, runId, pen) =>
+  transcript.all().filter(([key, entry]) => entry.runId === runId && key !== pen.key).map(([, entry]) => entry.text).join("");
 
 /** What `all` says after `known`. White space does not count: paragraphs may be cut in other places. */
 export function rest(all, known) {

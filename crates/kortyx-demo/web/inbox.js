@@ -1,10 +1,10 @@
 // The inbox: the open questions of a conversation.
 
-import { Refused, answer } from "./api.js";
-import { spoken } from "./answer.js";
+import { Refused } from "./api.js";
 import { Board } from "./board.js";
+import { CANCELLED, answerById } from "./byid.js";
 import { byId, show } from "./dom.js";
-import { catchUp } from "./follow.js";
+import { Log } from "./log.js";
 import { Pending } from "./pending.js";
 import { session } from "./session.js";
 import { Transcript } from "./transcript.js";
@@ -12,7 +12,12 @@ import { UNREACHABLE, words } from "./words.js";
 
 const sessionId = session();
 const [alert, status] = [byId("alert"), byId("status")];
-const transcript = new Transcript(sessionId, () => {});
+const log = new Log(byId("log"));
+/** What is said from now on; all of it is on the chat page. */
+const transcript = new Transcript(sessionId, (key, entry) => {
+  if (entry) byId("heard").hidden = false;
+  log.show(key, entry);
+});
 const board = new Board(submit, byId("questions"));
 const pending = new Pending(sessionId, found, (error) => show(alert, error instanceof Refused ? words(error.failure) : UNREACHABLE));
 
@@ -25,11 +30,8 @@ function found(list, askedAt) {
 }
 
 async function submit(question, response, labels) {
-  const result = await answer(question.id, response);
-  const about = question.input.question ?? question.input.contract;
-  transcript.add({ who: "you", text: spoken(response, labels), about });
-  const { isNew } = await catchUp(transcript, result.runId).catch(() => ({ isNew: false }));
-  if (result.status === "completed" && result.data?.reply && !isNew) transcript.add({ who: "flow", text: result.data.reply });
+  const accepted = () => board.settle(question.id);
+  const result = await answerById(transcript, question, response, labels, { accepted });
   show(status, outcome(result));
   pending.refresh();
 }
@@ -37,11 +39,11 @@ async function submit(question, response, labels) {
 function outcome(result) {
   switch (result.status) {
     case "completed":
-      return result.data?.reply ?? "Answered. The run is complete.";
+      return "Answered. The run is complete.";
     case "suspended":
       return "Answered. The run asks on.";
     case "cancelled":
-      return "The run was cancelled.";
+      return CANCELLED;
     default:
       return words(result.error);
   }

@@ -13,7 +13,13 @@ export class Log {
     this.#node = node;
   }
 
+  /** Shows an entry, or takes it away when there is none any more. */
   show(key, entry) {
+    if (!entry) {
+      this.#shown.get(key)?.node.remove();
+      this.#shown.delete(key);
+      return;
+    }
     const item = this.#shown.get(key) ?? this.#insert(key, entry);
     const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
     show(item.text, entry.text);
@@ -32,7 +38,7 @@ export class Log {
     const node = el("article", { class: `entry ${entry.who}`, "data-key": key }, el("p", { class: "who" }, WHO[entry.who]), about, text);
     const later = [...this.#node.children].find((other) => other.dataset.key > key);
     this.#node.insertBefore(node, later ?? null);
-    const item = { about, text };
+    const item = { node, about, text };
     this.#shown.set(key, item);
     return item;
   }

@@ -11,9 +11,12 @@ export function session() {
 }
 
 /** Begins a new conversation in this tab. */
-export function renew() {
+export const renew = () => open(crypto.randomUUID());
+
+/** Goes on with a conversation in this tab, as if it had just come. */
+export function open(id) {
   sessionStorage.clear();
-  location.assign(address("/", crypto.randomUUID()));
+  location.assign(address("/", id));
 }
 
 function enter(id) {

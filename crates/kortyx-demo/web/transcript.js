@@ -1,16 +1,21 @@
 // What was said, kept in this browser. Every entry has a key of its own, so tabs that write at once lose nothing.
 
-/** The entries of one conversation. Other tabs' changes arrive as they are made. */
+const prefixOf = (session) => `kortyx-demo:said:${session}:`;
+
+/** When an entry was begun, by its key. */
+const begun = (key) => Number(/:(\d+)-[^:]*$/.exec(key)?.[1]);
+
+/** The entries of one conversation. Other tabs' changes arrive as they are made; an entry that is gone is told as undefined. */
 export class Transcript {
   #prefix;
   #changed;
   #last = 0;
 
   constructor(session, changed) {
-    this.#prefix = `kortyx-demo:said:${session}:`;
+    this.#prefix = prefixOf(session);
     this.#changed = changed;
     addEventListener("storage", (event) => {
-      if (event.key?.startsWith(this.#prefix) && event.newValue) changed(event.key, JSON.parse(event.newValue));
+      if (event.key?.startsWith(this.#prefix)) changed(event.key, event.newValue ? JSON.parse(event.newValue) : undefined);
     });
   }
 
@@ -22,10 +27,15 @@ export class Transcript {
 
   /** Begins an entry: its key. */
   add(entry) {
-    this.#last = Math.max(Date.now(), this.#last + 1);
-    const key = `${this.#prefix}${String(this.#last).padStart(15, "0")}-${crypto.randomUUID()}`;
+    const key = this.reserve();
     this.write(key, entry);
     return key;
+  }
+
+  /** A place for an entry that may be written later: before all that is begun from now on. */
+  reserve() {
+    this.#last = Math.max(Date.now(), this.#last + 1);
+    return `${this.#prefix}${String(this.#last).padStart(15, "0")}-${crypto.randomUUID()}`;
   }
 
   /** Writes an entry anew, here and in other tabs. */
@@ -41,6 +51,23 @@ export class Transcript {
   /** Shows an entry here, without writing it down. */
   show(key, entry) {
     this.#changed(key, entry);
+  }
+
+  /** Forgets what was begun after a time, here and in other tabs. */
+  cut(time) {
+    for (const [key] of this.all().filter(([key]) => begun(key) > time)) {
+      localStorage.removeItem(key);
+      this.#changed(key, undefined);
+    }
+  }
+
+  /** Gives another conversation what was begun up to a time, and a last entry. */
+  copy(session, time, last) {
+    const other = new Transcript(session, () => {});
+    for (const [key, entry] of this.all().filter(([key]) => begun(key) <= time)) {
+      other.write(key.replace(this.#prefix, other.#prefix), entry);
+    }
+    other.add(last);
   }
 
   read(key) {

@@ -1,6 +1,7 @@
 //! What is tested.
 
 mod deadline;
+mod inbox;
 mod keyboard;
 mod logic;
 mod looks;
@@ -10,3 +11,4 @@ mod reload;
 mod restart;
 mod review;
 mod tabs;
+mod turns;

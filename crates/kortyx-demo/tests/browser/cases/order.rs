@@ -22,7 +22,7 @@ async fn a_response_ends_and_its_run_asks_later_in_the_inbox() {
         world.shows(".question .badge", "asked later").await;
         world.shot("asked-later").await;
         world.select("The green lamp has run out.", &["white"]).await;
-        world.shows("#status", "The white lamp is on its way.").await;
+        world.hears("The white lamp is on its way.").await;
         world.shows("#empty", "Nothing waits for you.").await;
         world.shot("inbox-empty").await;
 
