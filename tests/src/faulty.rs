@@ -39,7 +39,8 @@ pub enum When {
 
 enum Plan {
     Fail(u64),
-    Hold(Gate),
+    /// After so many calls that pass.
+    Hold(u64, Gate),
 }
 
 /// Holds calls until it is opened.
@@ -104,8 +105,13 @@ impl Faulty {
 
     /// Holds every call of this kind until the gate is opened.
     pub fn hold(&self, op: Op, when: When) -> Gate {
+        self.hold_after(0, op, when)
+    }
+
+    /// Lets so many calls of this kind pass, and holds every other one until the gate is opened.
+    pub fn hold_after(&self, passing: u64, op: Op, when: When) -> Gate {
         let gate = Gate::closed();
-        self.plans.lock().unwrap().insert((op, when), Plan::Hold(gate.clone()));
+        self.plans.lock().unwrap().insert((op, when), Plan::Hold(passing, gate.clone()));
         gate
     }
 
@@ -123,7 +129,11 @@ impl Faulty {
                     *left -= 1;
                     return Err(StoreError::new(StoreErrorKind::Unavailable, "faulty", "the test cut the line"));
                 }
-                Some(Plan::Hold(gate)) => gate.clone(),
+                Some(Plan::Hold(0, gate)) => gate.clone(),
+                Some(Plan::Hold(passing, _)) => {
+                    *passing -= 1;
+                    return Ok(());
+                }
             }
         };
         gate.pass().await;

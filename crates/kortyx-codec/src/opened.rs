@@ -17,7 +17,9 @@ pub(crate) struct Opener<'a> {
 impl Opener<'_> {
     pub(crate) fn run(&self, mut run: RunRecord) -> Result<RunRecord, StoreError> {
         let owner = run.run_id.clone();
-        run.outcome = run.outcome.map(|outcome| self.bytes(Part::Outcome, outcome, owner.as_str())).transpose()?;
+        let outcome = |outcome| self.bytes(Part::Outcome, outcome, owner.as_str());
+        run.outcome = run.outcome.map(outcome).transpose()?;
+        run.response = run.response.map(outcome).transpose()?;
         Ok(run)
     }
 

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use kortyx_store::{
-    AnswerRequest, Finish, NewCheckpoint, NewInterrupt, OpenRun, Record, StoreError, StoreErrorKind, Suspend,
+    AnswerRequest, Finish, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Record, StoreError, StoreErrorKind,
+    Suspend,
 };
 
 use crate::{CodecError, Part, PayloadCodec};
@@ -25,7 +26,15 @@ impl Sealer<'_> {
             entries: entries.collect::<Result<_, _>>()?,
             publish: self.publish(request.publish)?,
             chunks: self.chunks(request.chunks)?,
+            response: request.response.map(|response| self.response(response)).transpose()?,
             ..request
+        })
+    }
+
+    fn response(&self, response: NewResponse) -> Result<NewResponse, StoreError> {
+        Ok(NewResponse {
+            outcome: self.bytes(Part::Outcome, response.outcome)?,
+            checkpoint: response.checkpoint.map(|checkpoint| self.checkpoint(checkpoint)).transpose()?,
         })
     }
 

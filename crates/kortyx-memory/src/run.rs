@@ -26,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) answers: u64,
     pub(crate) reason: Option<Box<str>>,
     pub(crate) payload: Payload,
+    /// What its response ended with, once that is complete.
+    pub(crate) response: Option<Bytes>,
     /// Entries recorded since the snapshot.
     pub(crate) entries: Vec<Bytes>,
     /// What it said.

@@ -14,9 +14,9 @@ use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, ResumeToken, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, AskKey, CancelRequest, CancelTarget, ClaimRequest, Claimed, Clock, Drive, Driver,
-    ExpireRequest, Finish, Fork, Lease, ManualClock, NewAnswer, NewCheckpoint, NewInterrupt, NewRun, OpenRun, Park,
-    Proof, Record, Reissue, Retention, Rollback, RunRef, Scalar, Signal, Store, StoreErrorKind, Suspend, Suspended,
-    TerminalStatus, WorkflowPin,
+    ExpireRequest, Finish, Fork, Lease, ManualClock, NewAnswer, NewCheckpoint, NewInterrupt, NewResponse, NewRun,
+    OpenRun, Park, Proof, Record, Reissue, Retention, Rollback, RunRef, Scalar, Signal, Store, StoreErrorKind, Suspend,
+    Suspended, TerminalStatus, WorkflowPin,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -200,8 +200,15 @@ impl World {
     fn record(&mut self) {
         let Some((lease, answers_seen)) = self.leases.pop() else { return };
         let (entries, publish) = (vec![Bytes::new()], self.questions());
-        let request =
-            Record { lease: lease.clone(), entries, publish, withdraw: Vec::new(), chunks: Vec::new(), answers_seen };
+        let request = Record {
+            lease: lease.clone(),
+            entries,
+            publish,
+            withdraw: Vec::new(),
+            chunks: Vec::new(),
+            answers_seen,
+            response: None,
+        };
         if self.runtime.block_on(self.store.record(request)).is_ok() {
             let renewed = self.runtime.block_on(self.store.renew(&lease, TTL * 2, answers_seen)).unwrap();
             self.leases.push((renewed.lease, answers_seen));
@@ -419,6 +426,7 @@ fn the_limit_holds_for_every_payload() {
             withdraw: Vec::new(),
             chunks: Vec::new(),
             answers_seen: 0,
+            response: None,
         };
         let question = NewInterrupt { question: over.clone(), ..ask("q", TTL) };
         let default = NewInterrupt { default: Some(over.clone()), ..ask("q", TTL) };
@@ -426,6 +434,7 @@ fn the_limit_holds_for_every_payload() {
             Record { entries: vec![fits.clone(), over.clone()], ..record.clone() },
             Record { publish: vec![question], ..record.clone() },
             Record { publish: vec![default], ..record.clone() },
+            Record { response: Some(NewResponse { outcome: over.clone(), checkpoint: None }), ..record.clone() },
         ] {
             assert_eq!(store.record(refused).await.unwrap_err().kind(), StoreErrorKind::TooLarge);
         }
@@ -467,6 +476,7 @@ fn drivers_and_workers_are_told_what_concerns_them() {
         withdraw: Vec::new(),
         chunks: Vec::new(),
         answers_seen: 0,
+        response: None,
     };
     world.runtime.block_on(async {
         let published = world.store.record(request).await.unwrap().published;

@@ -202,8 +202,8 @@ impl Agent {
 /// What the task that accepts answers reports.
 enum Reply {
     Refused(OrchestratorError),
-    /// It drove the run.
-    Stands(Stand),
+    /// It drove the run, which had been given an answer with this number.
+    Stands(Stand, Option<u64>),
     /// The run is not driven by it.
     Accepted(Accepted),
 }
@@ -215,8 +215,9 @@ impl Inner {
         let agent = self.clone();
         let work = Box::pin(async move {
             match agent.accept(answers).await {
-                Ok(Accepted { next: Next::Drive(claimed), .. }) => {
-                    let tell = |stand| drop(done.send(Reply::Stands(stand)));
+                Ok(Accepted { receipts, next: Next::Drive(claimed), .. }) => {
+                    let answered = last(&receipts);
+                    let tell = move |stand| drop(done.send(Reply::Stands(stand, answered)));
                     agent.granted(claimed, None).run(tell).await;
                 }
                 Ok(accepted) => drop(done.send(Reply::Accepted(accepted))),
@@ -225,7 +226,7 @@ impl Inner {
         });
         self.work(work).await;
         match reply.await {
-            Ok(Reply::Stands(stand)) => self.stood(stand).await,
+            Ok(Reply::Stands(stand, answered)) => self.stood(stand, answered).await,
             Ok(Reply::Accepted(accepted)) => self.follow(accepted, None).await,
             Ok(Reply::Refused(error)) => Err(error),
             // The task ended without a word: its runtime went down, or it panicked.
@@ -239,22 +240,28 @@ impl Inner {
         accepted: Accepted,
         output: Output,
     ) -> Result<Stand, OrchestratorError> {
-        let Accepted { run_id, session_id, workflow, is_after_response, next, .. } = accepted;
+        let Accepted { receipts, run_id, session_id, workflow, next, .. } = accepted;
+        let answered = last(&receipts);
         let ended =
             |state| Stand { run_id: run_id.clone(), session_id, workflow: workflow.into(), checkpoint: None, state };
         match next {
-            Next::Drive(claimed) => self.settled(self.spawn(self.granted(claimed, output), None), &run_id).await,
-            Next::Wait => self.wait_for(&run_id).await,
+            Next::Drive(claimed) => {
+                let started = self.spawn(self.granted(claimed, output), None);
+                self.settled(started, &run_id, answered).await
+            }
+            Next::Wait => self.wait_for(&run_id, answered).await,
             Next::Foreign(failure) => Err(OrchestratorError::SetAside(failure)),
             Next::Ended(RunStatus::Expired) => Ok(ended(State::Expired)),
             Next::Ended(_) => Ok(ended(State::Cancelled(None))),
             Next::Repeated(run) => match self.stand_of(*run).await? {
                 Some(stand) => Ok(stand),
-                None => match self.responded(&run_id).await? {
-                    Some(stand) if !is_after_response => Ok(stand),
-                    _ => self.wait_for(&run_id).await,
-                },
+                None => self.wait_for(&run_id, answered).await,
             },
         }
     }
+}
+
+/// The number of the last of these answers.
+fn last(receipts: &[Receipt]) -> Option<u64> {
+    receipts.iter().map(|receipt| receipt.seq).max()
 }

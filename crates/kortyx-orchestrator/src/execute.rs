@@ -92,7 +92,7 @@ impl Inner {
         let run = self.new_run(options.session_id)?;
         let run_id = run.run_id.clone();
         let job = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
-        self.settled(self.drive(job).await, &run_id).await
+        self.settled(self.drive(job).await, &run_id, None).await
     }
 
     /// Begins a run with this context.

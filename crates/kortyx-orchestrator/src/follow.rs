@@ -33,8 +33,10 @@ impl Agent {
     /// its pauses and wherever it is driven, until it has ended.
     ///
     /// The stream is `session`, the run's chunks with their numbers, an `interrupt` for every question that is open whenever the
-    /// run waits (once each; not those that are asked after the run completed its response), and, when the run has ended, `error` or `cancelled` where it ended so, and `done`. Nothing runs for
-    /// a stream that is not read. Whoever may follow a run may answer it: its questions come with their tokens.
+    /// run waits (once each), and, when the run has ended, `error` or `cancelled` where it ended so, and `done`. The stream of a run
+    /// that completes its response ends as its turn does, also when it is followed later: those questions that were open then and
+    /// still are, the `checkpoint`, `done`. Nothing runs for a stream that is not read. Whoever may follow a run may answer it: its
+    /// questions come with their tokens.
     ///
     /// # Errors
     /// `SCOPE_REQUIRED` when the scope restricts nothing, `NOT_FOUND` when there is no such run in it.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     OrchestratorError,
     agent::Inner,
-    driver::{Stand, Started, State, StoredOutcome, corrupt},
+    driver::{Response, Stand, Started, State, StoredOutcome, corrupt},
 };
 
 /// How long to wait before the first look at a run that somebody else drives, and the longest wait between looks.
@@ -19,30 +19,35 @@ const LONGEST_LOOK: Duration = Duration::from_millis(500);
 const PAGE: u32 = 200;
 
 impl Inner {
-    /// Waits for a run that is driven here.
+    /// Waits for a run that is driven here; `answered` as of [`wait_for`](Self::wait_for).
     pub(crate) async fn settled(
         self: &Arc<Self>,
         started: Started,
         run_id: &RunId,
+        answered: Option<u64>,
     ) -> Result<Stand, OrchestratorError> {
         match started.stand.await {
-            Ok(stand) => self.stood(stand).await,
+            Ok(stand) => self.stood(stand, answered).await,
             // The task ended without a word: its runtime went down, or it panicked.
             Err(_) => Err(OrchestratorError::StillRunning(run_id.clone())),
         }
     }
 
     /// Where a run stands, also when somebody else turned out to drive it.
-    pub(crate) async fn stood(self: &Arc<Self>, stand: Stand) -> Result<Stand, OrchestratorError> {
+    pub(crate) async fn stood(
+        self: &Arc<Self>,
+        stand: Stand,
+        answered: Option<u64>,
+    ) -> Result<Stand, OrchestratorError> {
         match stand.state {
-            State::Elsewhere => self.wait_for(&stand.run_id).await,
+            State::Elsewhere => self.wait_for(&stand.run_id, answered).await,
             State::Responded(..) => self.with_questions(stand).await,
             _ => Ok(stand),
         }
     }
 
     /// A response with the questions that were open at its end and still are.
-    async fn with_questions(&self, mut stand: Stand) -> Result<Stand, OrchestratorError> {
+    pub(crate) async fn with_questions(&self, mut stand: Stand) -> Result<Stand, OrchestratorError> {
         if let State::Responded(response, open) = &mut stand.state
             && response.has_asked
         {
@@ -52,26 +57,24 @@ impl Inner {
         Ok(stand)
     }
 
-    /// The response that a run has completed here, when it is still being driven.
-    pub(crate) async fn responded(&self, run_id: &RunId) -> Result<Option<Stand>, OrchestratorError> {
-        match self.drivers.get(run_id).and_then(|live| live.responded()) {
-            Some(stand) => self.with_questions(stand).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// Waits, within bounds, until a run that somebody else drives waits for people, has ended, or completes its response here.
-    pub(crate) async fn wait_for(self: &Arc<Self>, run_id: &RunId) -> Result<Stand, OrchestratorError> {
+    /// Waits, within bounds, until a run that somebody else drives waits for people, has ended, or completes its response.
+    ///
+    /// The caller has waited since the answer with the number `answered`, or since the run began: a response that was complete
+    /// before is not its own.
+    pub(crate) async fn wait_for(
+        self: &Arc<Self>,
+        run_id: &RunId,
+        answered: Option<u64>,
+    ) -> Result<Stand, OrchestratorError> {
         let deadline = Instant::now() + self.settings.wait;
         let mut pause = FIRST_LOOK;
-        let is_after_response = self.drivers.get(run_id).is_some_and(|live| live.is_response_completed());
         loop {
             let live = self.drivers.get(run_id);
             let ended = live.as_ref().map(|live| live.ended.notified());
-            if !is_after_response && let Some(stand) = self.responded(run_id).await? {
-                return Ok(stand);
+            if let Some(stand) = live.as_ref().and_then(|live| live.responded(answered)) {
+                return self.with_questions(stand).await;
             }
-            if let Some(stand) = self.look_at(run_id).await? {
+            if let Some(stand) = self.look_at(run_id, answered).await? {
                 return Ok(stand);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -93,10 +96,13 @@ impl Inner {
         }
     }
 
-    /// Where a run stands; `None` while it is under way.
-    async fn look_at(&self, run_id: &RunId) -> Result<Option<Stand>, OrchestratorError> {
+    /// Where a run stands, at its response when that is due; `None` while it is under way.
+    async fn look_at(&self, run_id: &RunId, answered: Option<u64>) -> Result<Option<Stand>, OrchestratorError> {
         let run = self.store.run(run_id).await?.ok_or(OrchestratorError::NotFound)?;
-        self.stand_of(run).await
+        match response_of(&run)?.filter(|response| response.is_due(answered)) {
+            Some(response) => self.with_questions(Stand::at(run.run_id, run.session_id, response)).await.map(Some),
+            None => self.stand_of(run).await,
+        }
     }
 
     /// Where a stored run stands; `None` while it is under way.
@@ -142,6 +148,12 @@ impl Inner {
             }
         }
     }
+}
+
+/// The response that a stored run has completed.
+pub(crate) fn response_of(run: &RunRecord) -> Result<Option<Response>, OrchestratorError> {
+    let response = run.response.as_deref().map(Response::read).transpose();
+    response.map_err(OrchestratorError::Corrupt)
 }
 
 /// Why a run is set aside, as its driver stored it.

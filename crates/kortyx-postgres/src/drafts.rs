@@ -28,6 +28,7 @@ pub(crate) fn record(request: &Record) -> Draft {
         .with_lease(&request.lease)
         .with("entries", entries)
         .with_questions(&request.publish, &request.withdraw)
+        .with_response(request.response.as_ref())
         .with_chunks(&request.chunks)
         .with("answers_seen", bounded(request.answers_seen))
 }

@@ -18,6 +18,7 @@ use crate::{
 /// The first row: what became of it. Which parts it has depends on the call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(clippy::struct_excessive_bools, reason = "flags as the functions tell them, each on its own")]
 pub(crate) struct Head {
     pub(crate) kind: String,
     pub(crate) now: i64,
@@ -28,6 +29,8 @@ pub(crate) struct Head {
     /// Where the run stands whose output is read, and the number of its last chunk.
     pub(crate) status: Option<String>,
     pub(crate) last: u64,
+    /// Whether that run's response is complete.
+    pub(crate) responded: bool,
     pub(crate) run_id: Option<RunId>,
     /// When it took effect, and the session and the context of its run.
     at: i64,
@@ -187,8 +190,10 @@ impl Reply {
 
     /// A piece of a run's output; `None` when there is no such run.
     pub(crate) fn into_output(self, after: u64) -> Reading<Option<ChunkPage>> {
-        let page = |status: String| Ok(ChunkPage::new(after, self.chunks, self.head.last, row::status(&status)?));
-        self.head.status.map(page).transpose()
+        let Some(status) = self.head.status else { return Ok(None) };
+        let mut page = ChunkPage::new(after, self.chunks, self.head.last, row::status(&status)?);
+        page.response_completed = self.head.responded;
+        Ok(Some(page))
     }
 
     pub(crate) fn into_cancelled(self) -> Reading<Vec<CancelOutcome>> {

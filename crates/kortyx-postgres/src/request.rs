@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use kortyx_protocol::RunId;
 use kortyx_store::{
-    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewRun, Reissue, RunRef, Scalar, Scope,
-    StoreError, StoreErrorKind, WorkflowPin,
+    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewResponse, NewRun, Reissue, RunRef, Scalar,
+    Scope, StoreError, StoreErrorKind, WorkflowPin,
 };
 use serde_json::{Map, Value, json};
 
@@ -26,7 +26,7 @@ pub(crate) struct Request {
     pub(crate) transition: Option<String>,
     pub(crate) body: Value,
     pub(crate) payloads: Vec<Bytes>,
-    /// Whether it concerns what a run says: functions of their own decide over that.
+    /// Whether it concerns what a run says, or its response: functions of their own decide over that.
     pub(crate) is_of_output: bool,
 }
 
@@ -76,6 +76,11 @@ pub(crate) struct Draft {
 impl Draft {
     pub(crate) fn new() -> Self {
         Self { body: Map::new(), payloads: Vec::new(), is_of_output: false }
+    }
+
+    /// Reads a run with what its response ended with.
+    pub(crate) fn run(run_id: &RunId) -> Self {
+        Self { is_of_output: true, ..Self::new() }.with("id", run_id.as_str())
     }
 
     /// Reads a piece of a run's output.
@@ -156,18 +161,30 @@ impl Draft {
 
     #[must_use]
     pub(crate) fn with_checkpoint(mut self, checkpoint: Option<&NewCheckpoint>) -> Self {
-        let value = checkpoint.map(|new| {
-            json!({
-                "id": new.id.as_str(),
-                "label": new.label.as_deref().map(encode),
-                "nodes": names(&new.nodes),
-                "workflow": encode(&new.workflow),
-                "version": new.workflow_version.as_deref().map(encode),
-                "state": self.place(&new.state),
-                "streams": names(&new.structured_stream_ids),
-            })
-        });
+        let value = checkpoint.map(|new| self.checkpoint(new));
         self.with("checkpoint", value)
+    }
+
+    fn checkpoint(&mut self, new: &NewCheckpoint) -> Value {
+        json!({
+            "id": new.id.as_str(),
+            "label": new.label.as_deref().map(encode),
+            "nodes": names(&new.nodes),
+            "workflow": encode(&new.workflow),
+            "version": new.workflow_version.as_deref().map(encode),
+            "state": self.place(&new.state),
+            "streams": names(&new.structured_stream_ids),
+        })
+    }
+
+    /// Takes the response that is complete, if one is.
+    #[must_use]
+    pub(crate) fn with_response(mut self, response: Option<&NewResponse>) -> Self {
+        let Some(response) = response else { return self };
+        let checkpoint = response.checkpoint.as_ref().map(|new| self.checkpoint(new));
+        let outcome = self.place(&response.outcome);
+        self.is_of_output = true;
+        self.with("response", json!({"outcome": outcome, "checkpoint": checkpoint}))
     }
 
     /// A transition, with an id of its own.

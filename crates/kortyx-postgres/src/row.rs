@@ -90,6 +90,7 @@ pub(crate) fn run(row: &mut Row) -> Reading<RunRecord> {
     record.answers = data.answers;
     record.cancel_requested = data.cancel_requested;
     record.outcome = optional(row, 0);
+    record.response = optional(row, 1);
     record.reason = data.reason.map(decode);
     Ok(record)
 }

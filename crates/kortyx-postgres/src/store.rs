@@ -12,8 +12,9 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
-    Lease, NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Scope, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
+    Rollback, RollbackOutcome, RunRecord, Scope, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend,
+    Suspended,
 };
 use tokio::{sync::broadcast, task::JoinHandle};
 
@@ -147,6 +148,11 @@ pub(crate) fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = 
     checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
 }
 
+fn responded(response: Option<&NewResponse>) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    let checkpoint = response.and_then(|response| response.checkpoint.as_ref());
+    response.map(|response| ("a response", &response.outcome)).into_iter().chain(state(checkpoint))
+}
+
 pub(crate) fn empty_scope(operation: &'static str, message: &'static str) -> StoreError {
     StoreError::new(StoreErrorKind::ScopeRequired, operation, message)
 }
@@ -172,7 +178,8 @@ impl Store for PostgresStore {
     async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
         const NAME: &str = "record";
         let entries = request.entries.iter().map(|entry| ("an entry", entry));
-        self.check(NAME, entries.chain(published(&request.publish)).chain(said(&request.chunks)))?;
+        let payloads = entries.chain(published(&request.publish)).chain(responded(request.response.as_ref()));
+        self.check(NAME, payloads.chain(said(&request.chunks)))?;
         let mut reply = self.transit(NAME, "record", drafts::record(&request)).await?;
         let published = reply.published(&request.lease.run_id, request.publish);
         let published = published.map_err(|malformed| malformed.told(NAME))?;
@@ -233,7 +240,7 @@ impl Store for PostgresStore {
     }
 
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        Ok(self.read_by_id("run", "run", run_id.as_str()).await?.runs.pop())
+        Ok(self.read("run", "run", Draft::run(run_id)).await?.runs.pop())
     }
 
     async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError> {

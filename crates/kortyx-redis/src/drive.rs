@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use kortyx_protocol::RunId;
 use kortyx_store::{
-    Finish, Finished, Lease, NewCheckpoint, NewInterrupt, OpenRun, Park, Record, Recorded, Renewed, RunRef, RunStatus,
-    StoreError, StoreErrorKind, Suspend, Suspended,
+    Finish, Finished, Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Record, Recorded, Renewed,
+    RunRef, RunStatus, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 
 use crate::{
@@ -92,11 +92,16 @@ impl RedisStore {
 
     pub(crate) async fn record_entries(&self, record: Record) -> Result<Recorded, StoreError> {
         const OPERATION: &str = "record";
-        let Record { lease, entries, chunks, publish, withdraw, answers_seen } = record;
+        let Record { lease, entries, chunks, publish, withdraw, answers_seen, response } = record;
         let mut request = self.under(OPERATION, &lease);
-        request.packed.number(answers_seen).count(entries.len());
+        request.packed.number(answers_seen).count(entries.len()).byte(u8::from(response.is_some()));
+        let checkpoint = response.as_ref().and_then(|response| response.checkpoint.as_ref());
+        let ids = ids_of(None, Some(&lease.run_id), &publish, checkpoint);
+        if let Some(NewResponse { outcome, checkpoint }) = response {
+            request.payload("a response", outcome)?;
+            request.turn(checkpoint)?;
+        }
         entries.into_iter().try_for_each(|entry| request.payload("an entry", entry))?;
-        let ids = ids_of(None, Some(&lease.run_id), &publish, None);
         request.asks(publish, &withdraw)?;
         request.chunks(chunks)?;
         let digest = self.held(OPERATION, &lease).await?;

@@ -113,16 +113,22 @@ impl Request {
     /// What a turn ends with: a checkpoint's id and what it is given with, empty for none; behind them what the run says. Nothing
     /// for neither.
     pub(crate) fn ending(&mut self, checkpoint: Option<NewCheckpoint>, chunks: Vec<Bytes>) -> Result<(), StoreError> {
-        match checkpoint {
-            Some(new) => {
-                self.check("a checkpoint's state", &new.state)?;
-                self.payloads.push(new.id.as_str().to_owned().into());
-                self.payloads.push(given_with(new));
-            }
-            None if chunks.is_empty() => {}
-            None => self.payloads.extend([Bytes::new(), Bytes::new()]),
+        if checkpoint.is_some() || !chunks.is_empty() {
+            self.turn(checkpoint)?;
         }
         self.chunks(chunks)
+    }
+
+    /// A checkpoint's id and what it is given with, empty for none.
+    pub(crate) fn turn(&mut self, checkpoint: Option<NewCheckpoint>) -> Result<(), StoreError> {
+        let Some(new) = checkpoint else {
+            self.payloads.extend([Bytes::new(), Bytes::new()]);
+            return Ok(());
+        };
+        self.check("a checkpoint's state", &new.state)?;
+        self.payloads.push(new.id.as_str().to_owned().into());
+        self.payloads.push(given_with(new));
+        Ok(())
     }
 
     /// What a run says, behind everything else.

@@ -51,7 +51,7 @@ impl RedisStore {
 
     pub(crate) async fn read_run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let found = self.read_one("run", (Kind::Run, "run"), run_id.as_str()).await?;
-        found.map(row::run).transpose().map_err(|damage| damage.during("run"))
+        found.map(row::run_with_response).transpose().map_err(|damage| damage.during("run"))
     }
 
     pub(crate) async fn read_chunks(

@@ -230,16 +230,29 @@ pub(crate) fn run(reply: Reply) -> Reading<RunRecord> {
     Ok(record)
 }
 
-/// A piece of a run's output, if there is such a run: the run's head, the number of its last chunk, chunks.
+/// A run with what its response ended with.
+pub(crate) fn run_with_response(reply: Reply) -> Reading<RunRecord> {
+    let mut parts = reply.list()?;
+    let response = if parts.len() > 5 { parts.remove(5) } else { Reply::Nil };
+    let mut record = run(Reply::List(parts))?;
+    record.response = find_bytes(response)?;
+    Ok(record)
+}
+
+/// A piece of a run's output, if there is such a run: the run's head, whether its response is complete, the number of its last
+/// chunk, chunks.
 pub(crate) fn output(reply: Reply, after: u64) -> Reading<Option<ChunkPage>> {
     if is_absent(&reply) {
         return Ok(None);
     }
     let mut parts = Parts::of(reply)?;
     let status = status(&RUN, versioned(parts.next()?.bytes()?)?.byte()?)?;
+    let response_completed = parts.next()? == Reply::Int(1);
     let last = parts.next()?.count()?;
     let chunks = parts.list()?.into_iter().map(Reply::bytes).collect::<Reading<Vec<_>>>()?;
-    Ok(Some(ChunkPage::new(after, chunks, last, status)))
+    let mut page = ChunkPage::new(after, chunks, last, status);
+    page.response_completed = response_completed;
+    Ok(Some(page))
 }
 
 /// A question as scripts give it: its record, its rest, the fixed part of its run, its answer.

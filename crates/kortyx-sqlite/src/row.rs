@@ -34,7 +34,7 @@ pub(crate) fn blob(row: &SqliteRow, column: &str) -> Reading<Bytes> {
     get::<Vec<u8>>(row, column).map(Bytes::from)
 }
 
-fn optional_blob(row: &SqliteRow, column: &str) -> Reading<Option<Bytes>> {
+pub(crate) fn optional_blob(row: &SqliteRow, column: &str) -> Reading<Option<Bytes>> {
     Ok(get::<Option<Vec<u8>>>(row, column)?.map(Bytes::from))
 }
 

@@ -12,8 +12,8 @@ use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
-    Lease, NewCheckpoint, NewInterrupt, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
+    Rollback, RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
 };
 use sqlx::sqlite::SqliteRow;
 use tokio::sync::broadcast;
@@ -148,6 +148,11 @@ fn state(checkpoint: Option<&NewCheckpoint>) -> impl Iterator<Item = (&'static s
     checkpoint.map(|checkpoint| ("a checkpoint's state", &checkpoint.state)).into_iter()
 }
 
+fn responded(response: Option<&NewResponse>) -> impl Iterator<Item = (&'static str, &Bytes)> {
+    let checkpoint = response.and_then(|response| response.checkpoint.as_ref());
+    response.map(|response| ("a response", &response.outcome)).into_iter().chain(state(checkpoint))
+}
+
 fn records(stored: Vec<Stored>) -> Vec<CheckpointRecord> {
     stored.into_iter().map(|stored| stored.record).collect()
 }
@@ -172,7 +177,8 @@ impl Store for SqliteStore {
 
     async fn record(&self, request: Record) -> Result<Recorded, StoreError> {
         let entries = request.entries.iter().map(|entry| ("an entry", entry));
-        self.check(Record::NAME, entries.chain(published(&request.publish)).chain(chunks(&request.chunks)))?;
+        let payloads = entries.chain(published(&request.publish)).chain(responded(request.response.as_ref()));
+        self.check(Record::NAME, payloads.chain(chunks(&request.chunks)))?;
         self.write(request).await
     }
 

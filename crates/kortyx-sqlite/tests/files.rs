@@ -94,7 +94,7 @@ async fn a_file_of_the_version_before_is_upgraded_with_what_it_holds() {
     let store = place.store().await;
     let question = paused(&store).await.unwrap();
     store.close().await;
-    place.execute("DROP TABLE chunks").await;
+    place.execute("DROP TABLE responses; DROP TABLE chunks").await;
     place.execute("DELETE FROM kortyx_schema WHERE version > 1").await;
 
     let store = place.store().await;

@@ -34,6 +34,6 @@ pub use session::{CheckpointRecord, Fork, ForkOutcome, NewCheckpoint, Rollback, 
 pub use signal::{Signal, Signals};
 pub use transition::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CancelTarget, ClaimRequest, Drive, ExpireRequest,
-    ExpiredBatch, Finish, Finished, NewAnswer, OpenRun, Park, Proof, Pruned, Record, Recorded, Refusal, Renewed,
-    Retention, Suspend, Suspended,
+    ExpiredBatch, Finish, Finished, NewAnswer, NewResponse, OpenRun, Park, Proof, Pruned, Record, Recorded, Refusal,
+    Renewed, Retention, Suspend, Suspended,
 };

@@ -23,13 +23,15 @@ pub struct ChunkPage {
     pub last: u64,
     /// Where the run stands.
     pub status: RunStatus,
+    /// The run has completed its response: the chunks up to [`last`](Self::last) hold all that the response said.
+    pub response_completed: bool,
 }
 
 impl ChunkPage {
-    /// A page of chunks that follow a number. For adapters.
+    /// A page of chunks that follow a number, of a run whose response is not complete. For adapters.
     pub fn new(after: u64, chunks: impl IntoIterator<Item = Bytes>, last: u64, status: RunStatus) -> Self {
         let numbers = (1_u64..).map(|place| after.saturating_add(place));
         let chunks = numbers.zip(chunks).map(|(number, chunk)| ChunkRecord { number, chunk }).collect();
-        Self { chunks, last, status }
+        Self { chunks, last, status, response_completed: false }
     }
 }

@@ -41,6 +41,9 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Withdrawing comes first; keys that are not open are ignored. A key whose question is open takes no second one:
     /// [`InvalidRequest`](crate::StoreErrorKind::InvalidRequest).
+    ///
+    /// With a response, the run's response is complete, and its checkpoint is appended to the session. A run completes its
+    /// response once: a second one is refused with [`InvalidRequest`](crate::StoreErrorKind::InvalidRequest), whatever it says.
     async fn record(&self, request: Record) -> Result<Recorded, StoreError>;
 
     /// Atomically stores the snapshot, publishes and withdraws questions, appends the checkpoint and gives up the
@@ -106,8 +109,8 @@ pub trait Store: Send + Sync + 'static {
     /// Reads a run.
     async fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Reads a run's chunks above a number, in order, at most `limit` of them (none for 0), with the run's status at that moment.
-    /// `None`: no such run. Chunks live as long as their run.
+    /// Reads a run's chunks above a number, in order, at most `limit` of them (none for 0), with the run's status at that moment and
+    /// whether its response is complete. `None`: no such run. Chunks live as long as their run.
     async fn chunks(&self, run_id: &RunId, after: u64, limit: u32) -> Result<Option<ChunkPage>, StoreError>;
 
     /// Reads a question, whatever its status. One that is pending but past its deadline reads as `Expired`, and whatever

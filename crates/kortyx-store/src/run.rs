@@ -159,6 +159,9 @@ pub struct RunRecord {
     pub cancel_requested: bool,
     /// The outcome of a terminal run, as [`Finish::outcome`](crate::Finish) gave it.
     pub outcome: Option<Bytes>,
+    /// What its response ended with, as [`NewResponse::outcome`](crate::NewResponse) gave it. Only [`Store::run`](crate::Store::run)
+    /// reads it: runs that transitions hand out are without it.
+    pub response: Option<Bytes>,
     /// Why it was cancelled or parked.
     pub reason: Option<String>,
 }
@@ -179,6 +182,7 @@ impl RunRecord {
             answers: 0,
             cancel_requested: false,
             outcome: None,
+            response: None,
             reason: None,
         }
     }

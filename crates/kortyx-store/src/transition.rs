@@ -38,6 +38,18 @@ pub struct Record {
     pub withdraw: Vec<AskKey>,
     /// The highest [`AnswerRecord::seq`] that the driver has received.
     pub answers_seen: u64,
+    /// The response that is complete with this.
+    pub response: Option<NewResponse>,
+}
+
+/// A response that is complete while its run goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewResponse {
+    /// What it ended with, to keep for those who ask later, opaque.
+    pub outcome: Bytes,
+    /// The session checkpoint that its turn ends with. It names the run, and has no snapshot and no questions: the run goes on
+    /// beside the conversation.
+    pub checkpoint: Option<NewCheckpoint>,
 }
 
 /// What a driver learns when it records.

@@ -40,6 +40,8 @@ mod k10_following;
 #[cfg(test)]
 mod k10_grammar;
 #[cfg(test)]
+mod k10_responses;
+#[cfg(test)]
 mod k10_streams;
 #[cfg(test)]
 mod k11_growth;

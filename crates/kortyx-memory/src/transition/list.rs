@@ -10,7 +10,10 @@ const CURSOR: &str = "after.";
 
 impl Transition<'_> {
     pub(crate) fn run(&self, run_id: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.find_run(run_id).map(|slot| self.run_record(slot)).transpose()
+        let Some(slot) = self.find_run(run_id) else { return Ok(None) };
+        let mut record = self.run_record(slot)?;
+        record.response.clone_from(&self.run_at(slot)?.response);
+        Ok(Some(record))
     }
 
     pub(crate) fn interrupt(&self, request_id: &RequestId) -> Result<Option<InterruptRecord>, StoreError> {

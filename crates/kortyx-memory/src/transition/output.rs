@@ -23,6 +23,8 @@ impl Transition<'_> {
         let run = self.run_at(slot)?;
         let begin = usize::try_from(after).unwrap_or(usize::MAX);
         let read = run.chunks.iter().skip(begin).take(limit as usize).cloned();
-        Ok(Some(ChunkPage::new(after, read, run.chunks.len() as u64, run.status)))
+        let mut page = ChunkPage::new(after, read, run.chunks.len() as u64, run.status);
+        page.response_completed = run.response.is_some();
+        Ok(Some(page))
     }
 }

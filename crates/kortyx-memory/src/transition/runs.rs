@@ -85,6 +85,7 @@ impl Transition<'_> {
             answers: 0,
             reason: None,
             payload: Payload::Snapshot(snapshot),
+            response: None,
             entries: Vec::new(),
             chunks: Vec::new(),
             inbox: Vec::new(),

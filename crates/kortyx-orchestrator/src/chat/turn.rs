@@ -137,7 +137,7 @@ impl Turn {
         let started = self.agent.spawn(job, None);
         let live = started.live.clone();
         let on_disconnect = self.options.on_disconnect.unwrap_or(self.agent.settings.on_disconnect);
-        let mut settled = std::pin::pin!(self.agent.settled(started, &run_id));
+        let mut settled = std::pin::pin!(self.agent.settled(started, &run_id, None));
         let stand = tokio::select! {
             stand = &mut settled => stand,
             () = self.chunks.closed(), if on_disconnect == OnDisconnect::Cancel => {

@@ -260,13 +260,17 @@ impl Live {
         if let Some(text) = last.and_then(|last| log::text(&last)) {
             self.log.note(text);
         }
+        let (seen, response) = (batch.answers_seen, batch.response);
+        let response = response.map(|completed| self.responding(completed, seen, is_publishing)).transpose();
+        let (response, new_response) = response.map_err(refused)?.unzip();
         let recorded = self.agent.store.record(Record {
             lease,
             entries: batch.entries.into_iter().map(Bytes::from).collect(),
             publish,
             withdraw: batch.withdraw.into_iter().map(AskKey).collect(),
             chunks: self.log.take(),
-            answers_seen: batch.answers_seen,
+            answers_seen: seen,
+            response: new_response,
         });
         let recorded = recorded.await.map_err(refused)?;
         self.tell();
@@ -283,8 +287,8 @@ impl Live {
             self.attend();
         }
         self.note_answers(!recorded.answers.is_empty());
-        if let Some(response) = batch.response {
-            self.respond(response).await;
+        if let Some(response) = response {
+            self.respond(response);
         }
         Ok(RecordReply { answers: delivered(&recorded.answers).map_err(refused)? })
     }

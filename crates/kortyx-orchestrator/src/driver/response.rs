@@ -2,20 +2,29 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kortyx_protocol::{CheckpointId, RawJson, StreamChunk};
+use kortyx_protocol::{CheckpointId, Failure, RawJson, StreamChunk};
 use kortyx_runtime::CompletedResponse;
+use kortyx_store::{NewCheckpoint, NewResponse, StoreError, StoreErrorKind};
+use serde::{Deserialize, Serialize};
 
-use super::{Live, Stand, State, pin};
-use crate::{error::chain, telemetry::Fact};
+use super::{Live, Stand, State, outcome::corrupt, pin};
+use crate::telemetry::Fact;
 
-/// What a response ended with.
-#[derive(Debug, Clone)]
+/// The version of [`Response`] as storage keeps it. One with a higher version is refused.
+const VERSION: u32 = 1;
+
+/// What a response ended with, as its run's driver knows it and as storage keeps it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Response {
+    v: u32,
     /// The node that completed it.
     pub(crate) node: Arc<str>,
     /// The last message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
     /// All that it said, that message included; only for a client that did not read along.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
     pub(crate) data: RawJson,
     /// The workflow that the run was in.
@@ -23,7 +32,31 @@ pub(crate) struct Response {
     /// Questions may have been open then.
     pub(crate) has_asked: bool,
     /// The checkpoint that keeps the turn.
-    checkpoint: Option<CheckpointId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) checkpoint: Option<CheckpointId>,
+    /// The highest number of an answer that the run had received then: this is the response to answers up to it.
+    answers_seen: u64,
+}
+
+impl Response {
+    /// What storage keeps of a response. That of a newer release is refused, not guessed at.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, Failure> {
+        #[derive(Deserialize)]
+        struct Version {
+            v: u32,
+        }
+        let unreadable = |error: serde_json::Error| corrupt(&format!("a response does not read: {error}"));
+        let Version { v } = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if v > VERSION {
+            return Err(corrupt(&format!("a response was stored by a newer release (version {v})")));
+        }
+        serde_json::from_slice(bytes).map_err(unreadable)
+    }
+
+    /// Whether it is what a caller gets who has waited since the run began (`None`), or since the answer with this number.
+    pub(crate) fn is_due(&self, answered: Option<u64>) -> bool {
+        answered.is_none_or(|number| number <= self.answers_seen)
+    }
 }
 
 /// The message that a response ends with.
@@ -33,24 +66,52 @@ pub(super) fn last_message(completed: &CompletedResponse) -> Option<StreamChunk>
 }
 
 impl Live {
-    /// The response is complete, and storage knows: the conversation keeps the turn, whoever waits is told, and from here on
-    /// nobody reads.
-    pub(super) async fn respond(&self, mut completed: CompletedResponse) {
-        let checkpoint = self.keep_turn(&mut completed).await;
+    /// What storage is to keep of a response that is complete now.
+    pub(super) fn responding(
+        &self,
+        mut completed: CompletedResponse,
+        answers_seen: u64,
+        is_publishing: bool,
+    ) -> Result<(Response, NewResponse), StoreError> {
+        let checkpoint = self.kept_turn(&mut completed)?;
         let CompletedResponse { node, message, data, workflow, .. } = completed;
         if let Some(message) = &message {
             self.hear(&StreamChunk::message(message.clone()));
         }
-        let pin = pin(&workflow);
         let response = Response {
+            v: VERSION,
             node,
             message,
             text: self.said(),
             data,
-            workflow: pin.id.clone(),
-            has_asked: self.has_published(),
-            checkpoint,
+            workflow: workflow.id,
+            has_asked: is_publishing || self.has_published(),
+            checkpoint: checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()),
+            answers_seen,
         };
+        let outcome = serde_json::to_vec(&response).map_err(|error| {
+            StoreError::new(StoreErrorKind::InvalidRequest, "record", "the response does not serialize")
+                .with_source(error)
+        })?;
+        Ok((response, NewResponse { outcome: outcome.into(), checkpoint }))
+    }
+
+    /// The checkpoint that the turn of a response leaves behind: the run's data, with that of the response.
+    fn kept_turn(&self, completed: &mut CompletedResponse) -> Result<Option<NewCheckpoint>, StoreError> {
+        let Some(mut turn) = completed.turn.take() else { return Ok(None) };
+        match completed.data.decode::<BTreeMap<String, RawJson>>() {
+            Ok(data) => turn.data.extend(data),
+            Err(error) => tracing::warn!(run_id = %self.run.run_id, %error, "the data of a response is no object"),
+        }
+        self.checkpoint(&pin(&completed.workflow), turn).map(Some)
+    }
+
+    /// The response is complete, and storage knows: whoever waits is told, and from here on nobody reads.
+    pub(super) fn respond(&self, response: Response) {
+        if let Some(checkpoint_id) = response.checkpoint.clone() {
+            let (session_id, run_id) = (self.run.session_id.clone(), self.run.run_id.clone());
+            self.agent.telemetry.record(|| Fact::SessionCheckpointed { session_id, checkpoint_id, run_id });
+        }
         self.reader.complete(response.clone());
         if let Some(tell) = self.reader.take_waiter() {
             tell(self.stand_at(response));
@@ -58,48 +119,59 @@ impl Live {
         self.ended.notify_waiters();
     }
 
-    /// Where the run stood when this driver completed its response.
-    pub(crate) fn responded(&self) -> Option<Stand> {
-        self.reader.response().map(|response| self.stand_at(response))
+    /// Where the run stood when this driver completed its response, for a caller who has waited since it began or since the
+    /// answer with this number.
+    pub(crate) fn responded(&self, answered: Option<u64>) -> Option<Stand> {
+        let response = self.reader.response().filter(|response| response.is_due(answered));
+        response.map(|response| self.stand_at(response))
     }
 
     fn stand_at(&self, response: Response) -> Stand {
-        let (run_id, session_id) = (self.run.run_id.clone(), self.run.session_id.clone());
+        Stand::at(self.run.run_id.clone(), self.run.session_id.clone(), response)
+    }
+}
+
+impl Stand {
+    /// Where a run stood when its response was complete, without its questions.
+    pub(crate) fn at(
+        run_id: kortyx_protocol::RunId,
+        session_id: kortyx_protocol::SessionId,
+        response: Response,
+    ) -> Self {
         let (workflow, checkpoint) = (response.workflow.clone(), response.checkpoint.clone());
-        Stand { run_id, session_id, workflow, checkpoint, state: State::Responded(Box::new(response), Vec::new()) }
+        Self { run_id, session_id, workflow, checkpoint, state: State::Responded(Box::new(response), Vec::new()) }
     }
+}
 
-    /// Appends the checkpoint that the turn of a completed response leaves behind: the run's data, with that of the response.
-    /// What storage refuses here is lost to the conversation, not to the run.
-    async fn keep_turn(&self, completed: &mut CompletedResponse) -> Option<CheckpointId> {
-        let mut turn = completed.turn.take()?;
-        match completed.data.decode::<BTreeMap<String, RawJson>>() {
-            Ok(data) => turn.data.extend(data),
-            Err(error) => tracing::warn!(run_id = %self.run.run_id, %error, "the data of a response is no object"),
-        }
-        let session_id = self.run.session_id.clone();
-        let kept = match self.checkpoint(&pin(&completed.workflow), turn) {
-            Ok(checkpoint) => self.agent.store.append_checkpoint(&session_id, checkpoint).await,
-            Err(error) => Err(error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_reads_as_it_was_stored() {
+        let response = Response {
+            v: VERSION,
+            node: "take".into(),
+            message: Some("Thanks.".to_owned()),
+            text: None,
+            data: RawJson::parse(r#"{"n":18446744073709551615}"#).unwrap(),
+            workflow: "order".into(),
+            has_asked: true,
+            checkpoint: None,
+            answers_seen: 3,
         };
-        match kept {
-            Ok(record) => {
-                let (checkpoint_id, run_id) = (record.checkpoint.id, self.run.run_id.clone());
-                let told = checkpoint_id.clone();
-                let fact = || Fact::SessionCheckpointed { session_id, checkpoint_id: told, run_id };
-                self.agent.telemetry.record(fact);
-                Some(checkpoint_id)
-            }
-            Err(error) => {
-                let (run_id, error) = (&self.run.run_id, chain(&error));
-                tracing::error!(%run_id, error, "the checkpoint of a completed response was not stored");
-                None
-            }
-        }
+        let text = serde_json::to_string(&response).unwrap();
+        let expected = r#"{"v":1,"node":"take","message":"Thanks.","data":{"n":18446744073709551615},"workflow":"order","hasAsked":true,"answersSeen":3}"#;
+        assert_eq!(text, expected);
+        let read = Response::read(text.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), expected);
+        assert!(read.is_due(None) && read.is_due(Some(3)) && !read.is_due(Some(4)));
     }
 
-    /// Whether the response is complete, by this driver or before.
-    pub(crate) fn is_response_completed(&self) -> bool {
-        self.reader.is_complete()
+    #[test]
+    fn a_response_of_a_newer_release_is_refused_whatever_its_form() {
+        for text in [r#"{"v":2}"#, r#"{"v":2,"data":[]}"#, "{", "{}"] {
+            assert!(Response::read(text.as_bytes()).is_err(), "{text}");
+        }
     }
 }

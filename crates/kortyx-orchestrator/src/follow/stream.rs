@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{Stream, stream::unfold};
-use kortyx_protocol::{DoneData, RawJson, RequestId, RunId, SessionId, StreamChunk, Timestamp};
+use kortyx_protocol::{CheckpointId, DoneData, RawJson, RequestId, RunId, SessionId, StreamChunk, Timestamp};
 use kortyx_store::{RunStatus, StoreError};
 use serde_json::{Map, Value};
 use tokio::time::sleep;
@@ -17,10 +17,11 @@ use super::{RunChunk, watch::Follower};
 use crate::{
     OrchestratorError,
     agent::Inner,
-    driver::{Stand, State, corrupt},
+    driver::{OpenInterrupt, Stand, State, corrupt},
     error::chain,
     host::jittered,
     present,
+    wait::response_of,
 };
 
 /// The most chunks that are read at once.
@@ -123,8 +124,14 @@ impl RunStream {
             self.ready.push_back(RunChunk { number: Some(chunk.number), json });
             self.after = chunk.number;
         }
-        if !self.ready.is_empty() || page.status == RunStatus::Running || page.last > self.after {
+        if !self.ready.is_empty() || page.last > self.after {
             return Ok(!self.ready.is_empty());
+        }
+        if page.response_completed {
+            return self.respond().await;
+        }
+        if page.status == RunStatus::Running {
+            return Ok(false);
         }
         self.stand(page.status).await
     }
@@ -141,20 +148,57 @@ impl RunStream {
         }
         let Some(stand) = self.agent.stand_of(run).await? else { return Ok(false) };
         match stand.state {
-            State::Suspended(open) => {
-                // What is asked after the response is not for those who read it.
-                for interrupt in open.into_iter().filter(|open| !open.record.after_response_completed) {
-                    if self.asked.insert(interrupt.record.request_id.clone()) {
-                        let chunk = present::chunk(&interrupt)?;
-                        self.say(&chunk.into());
-                    }
-                }
-            }
+            State::Suspended(open) => self.ask(open)?,
             _ if status.is_terminal() => self.end(status, stand),
             // It is set aside, and goes on when code that fits is deployed.
             _ => {}
         }
         Ok(!self.ready.is_empty())
+    }
+
+    /// Ends as the turn did whose response is complete: what came later is not for those who read it.
+    async fn respond(&mut self) -> Result<bool, OrchestratorError> {
+        let Some(run) = self.agent.store.run(&self.run_id).await? else { return Ok(false) };
+        let Some(response) = response_of(&run)? else { return Ok(false) };
+        let stand = self.agent.with_questions(Stand::at(run.run_id, run.session_id, response)).await?;
+        let State::Responded(response, open) = stand.state else { return Ok(false) };
+        let awaiting_human_input = !open.is_empty();
+        self.ask(open)?;
+        let mut data = Value::Object(Map::new());
+        match response.data.to_value() {
+            Ok(value) => {
+                data = value;
+                self.keep(stand.checkpoint.as_ref()).await?;
+            }
+            Err(error) => self.say(&StreamChunk::error(present::undecodable(&stand.workflow, &error))),
+        }
+        let (status, current_workflow) = (RunStatus::Running.as_str().to_owned(), stand.workflow.to_string());
+        let done = DoneData { run_id: stand.run_id, status, current_workflow, awaiting_human_input, data };
+        self.say(&StreamChunk::done(Some(done)));
+        self.is_over = true;
+        Ok(true)
+    }
+
+    /// Tells of the checkpoint that keeps the turn, unless the conversation was taken back behind it.
+    async fn keep(&mut self, checkpoint: Option<&CheckpointId>) -> Result<(), OrchestratorError> {
+        let Some(id) = checkpoint else { return Ok(()) };
+        if let Some(record) = self.agent.store.checkpoint(id).await? {
+            let (id, session_id) = (record.checkpoint.id, record.session_id);
+            let (turn_index, label) = (record.turn_index, record.checkpoint.label);
+            self.say(&StreamChunk::Checkpoint { id, session_id, turn_index, label });
+        }
+        Ok(())
+    }
+
+    /// Puts questions that were not put yet.
+    fn ask(&mut self, open: Vec<OpenInterrupt>) -> Result<(), OrchestratorError> {
+        for interrupt in open {
+            if self.asked.insert(interrupt.record.request_id.clone()) {
+                let chunk = present::chunk(&interrupt)?;
+                self.say(&chunk.into());
+            }
+        }
+        Ok(())
     }
 
     fn end(&mut self, status: RunStatus, stand: Stand) {

@@ -115,13 +115,16 @@ impl Inner {
         CheckpointId::from_random(placement.map_or(bytes, |placement| placement.mark(bytes)))
     }
 
-    /// The newest checkpoint of a session, when it closes a turn of this run.
+    /// The newest checkpoint of a session, when it closes a turn of this run, and the run has not gone on since its response.
     pub(crate) async fn head_of_run(
         &self,
         session_id: &SessionId,
         run_id: &kortyx_protocol::RunId,
     ) -> Result<Option<CheckpointRecord>, StoreError> {
-        Ok(self.store.head(session_id).await?.filter(|head| head.run_id.as_ref() == Some(run_id)))
+        let head = self.store.head(session_id).await?.filter(|head| head.run_id.as_ref() == Some(run_id));
+        let Some(head) = head else { return Ok(None) };
+        let run = self.store.run(run_id).await?;
+        Ok(run.is_none_or(|run| run.response.is_none()).then_some(head))
     }
 }
 

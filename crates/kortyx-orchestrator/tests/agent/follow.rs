@@ -259,13 +259,14 @@ async fn what_is_said_and_asked_after_the_response_is_not_for_its_readers() {
     let agent = world.agent(&workflow).await;
     let responded = agent.execute(&workflow, json!({}), in_session()).await.unwrap();
     settle(&agent).await;
-    let mut stream = follow(&agent, responded.run_id(), 0).await;
-    assert_eq!(given(&mut stream), ["-:session", "1:Working on it.", "2:You will hear from us."]);
+    let stream = follow(&agent, responded.run_id(), 0).await;
+    let ending = ["-:session", "1:Working on it.", "2:You will hear from us.", "-:done running"];
+    assert_eq!(rest(stream).await, ending);
     let query = InterruptQuery { scope: scope(), ..InterruptQuery::default() };
     let asked = agent.list_interrupts(query).await.unwrap().interrupts.remove(0);
     assert!(asked.after_response_completed);
     agent.resume(asked.handle(), ResumeResponse::text("Ann")).await.unwrap();
-    assert_eq!(rest(stream).await, ["-:done completed"]);
+    assert_eq!(rest(follow(&agent, responded.run_id(), 0).await).await, ending, "also when the run has ended");
 }
 
 #[tokio::test(start_paused = true)]

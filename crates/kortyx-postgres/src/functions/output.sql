@@ -1,4 +1,4 @@
--- What runs say. Transitions that bring no chunks do not come here.
+-- What runs say, and responses that are complete. Transitions that bring neither do not come here.
 
 -- Chunks go with their runs, whoever removes these: programs of the version before know no chunks, and may have no right to
 -- them.
@@ -29,7 +29,29 @@ BEGIN
 END
 $$;
 
--- The transitions that bring chunks, decided over once as by `transit_v1`. None of them tells listening processes anything.
+-- Completes the response of a run that the transition has locked, which goes on beside its session: the checkpoint has none
+-- of its questions. Where there is a checkpoint, the session was locked before the run.
+CREATE FUNCTION kortyx.respond_v2(p jsonb, b bytea[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    r kortyx.runs;
+    now bigint := kortyx.now_v1((p ->> 'shift')::bigint);
+    c jsonb := nullif(p -> 'response' -> 'checkpoint', 'null');
+BEGIN
+    UPDATE kortyx.runs AS o SET response = b[(p -> 'response' ->> 'outcome')::integer], updated_at = now
+    WHERE o.run_id = p -> 'lease' ->> 'run_id' AND o.response IS NULL
+    RETURNING * INTO r;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX003', MESSAGE = 'the run''s response is complete';
+    END IF;
+    IF c IS NOT NULL THEN
+        PERFORM kortyx.append_v1(r.session_id, c, b[(c ->> 'state')::integer], now, r, NULL, NULL);
+    END IF;
+END
+$$;
+
+-- The transitions that bring chunks or a response, decided over once as by `transit_v1`. None of them tells listening processes
+-- anything.
 CREATE FUNCTION kortyx.transit_v2(p_operation text, p_id uuid, p_again boolean, p jsonb, b bytea[])
 RETURNS TABLE (tag text, data text, p1 bytea, p2 bytea, p3 bytea)
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
@@ -45,14 +67,22 @@ BEGIN
         WHEN 'open' THEN
             reply := kortyx.open_v1(p, b);
         WHEN 'record' THEN
+            IF p #>> '{response,checkpoint}' IS NOT NULL THEN
+                PERFORM kortyx.held_v1(p -> 'lease', TRUE);
+            END IF;
             reply := kortyx.record_v1(p, b);
+            IF p ? 'response' THEN
+                PERFORM kortyx.respond_v2(p, b);
+            END IF;
         WHEN 'suspend' THEN
             reply := kortyx.suspend_v1(p, b);
         WHEN 'finish' THEN
             reply := kortyx.finish_v1(p, b);
         END CASE;
         IF reply #>> '{0,2,kind}' IS DISTINCT FROM 'answered' THEN
-            PERFORM kortyx.say_v2(p, b);
+            IF p ? 'chunks' THEN
+                PERFORM kortyx.say_v2(p, b);
+            END IF;
             INSERT INTO kortyx.transitions (id, at, reply) VALUES (p_id, kortyx.now_v1((p ->> 'shift')::bigint), reply);
         END IF;
     END IF;
@@ -72,24 +102,28 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
 END
 $$;
 
--- Reads a piece of a run's output, from one moment; no row where there is no such run.
+-- Reads a run, or a piece of its output, from one moment; no row where there is no such run.
 CREATE FUNCTION kortyx.read_v2(p_operation text, p jsonb)
 RETURNS TABLE (tag text, data text, p1 bytea, p2 bytea, p3 bytea)
 LANGUAGE plpgsql STABLE SET enable_seqscan = off SET jit = off AS $$
 DECLARE
     key bigint;
     status text;
+    is_responded boolean;
     last bigint;
 BEGIN
     CASE p_operation
+    WHEN 'run' THEN
+        RETURN QUERY SELECT 'run', kortyx.run_v1(o, NULL), o.outcome, o.response, NULL::bytea
+        FROM kortyx.runs AS o WHERE o.run_id = p ->> 'id';
     WHEN 'chunks' THEN
-        SELECT o.id, o.status INTO key, status FROM kortyx.runs AS o WHERE o.run_id = p ->> 'id';
+        SELECT o.id, o.status, o.response IS NOT NULL INTO key, status, is_responded FROM kortyx.runs AS o WHERE o.run_id = p ->> 'id';
         IF NOT FOUND THEN
             RETURN;
         END IF;
         last := coalesce((SELECT c.number FROM kortyx.chunks AS c WHERE c.run = key ORDER BY c.number DESC LIMIT 1), 0);
         tag := 'head';
-        data := json_build_object('status', status, 'last', last)::text;
+        data := json_build_object('status', status, 'last', last, 'responded', is_responded)::text;
         RETURN NEXT;
         RETURN QUERY SELECT 'chunk', NULL::text, c.body, NULL::bytea, NULL::bytea
         FROM kortyx.chunks AS c WHERE c.run = key AND c.number > (p ->> 'after')::bigint

@@ -8,3 +8,7 @@ CREATE TABLE kortyx.chunks (
 );
 
 ALTER TABLE kortyx.chunks ALTER COLUMN body SET STORAGE EXTERNAL;
+
+-- What a run's response ended with, once it is complete. Programs of the version before complete none.
+ALTER TABLE kortyx.runs ADD COLUMN response bytea;
+ALTER TABLE kortyx.runs ALTER COLUMN response SET STORAGE EXTERNAL;

@@ -4,7 +4,9 @@ use std::{fmt::Write as _, time::Duration};
 
 use bytes::Bytes;
 use kortyx_postgres::PostgresStore;
-use kortyx_store::{Finish, Finished, Record, Retention, RunRef, RunStatus, Store, StoreErrorKind, Suspend};
+use kortyx_store::{
+    Finish, Finished, NewResponse, Record, Retention, RunRef, RunStatus, Store, StoreErrorKind, Suspend,
+};
 use sha2::{Digest, Sha256};
 
 use crate::world::{
@@ -70,6 +72,10 @@ async fn runs_of_a_database_of_version_1_go_on_and_say_something_after_the_upgra
     assert_eq!(output(&new, &driven).await, (Vec::new(), RunStatus::Running));
     new.record(Record { chunks: said(&["a"]), ..record(&driven) }).await.unwrap();
     assert_eq!(output(&new, &driven).await, (said(&["a"]), RunStatus::Running));
+    let response = NewResponse { outcome: Bytes::from_static(b"thanks"), checkpoint: None };
+    new.record(Record { response: Some(response), ..record(&driven) }).await.unwrap();
+    let run = old.run(&driven.run_id).await.unwrap().unwrap();
+    assert_eq!((run.response.as_deref(), run.status), (Some(&b"thanks"[..]), RunStatus::Running));
     let claimed = granted(new.answer(answer(&question, "yes")).await.unwrap());
     let pause = suspend(RunRef::Held(claimed.lease), vec![ask("b")], 1);
     let open = saved(new.suspend(Suspend { chunks: said(&["b", "c"]), ..pause }).await.unwrap());

@@ -23,7 +23,7 @@ return K.once(function()
     return content and { { content, K.session_id() } } or {}
   end
   if q.kind == 'run' then
-    for i, id in ipairs(q.ids) do rows[i] = { '\0r', id } end
+    for i, id in ipairs(q.ids) do rows[i] = { '\0r', id, 1 } end
     return rows
   end
   for i = 1, #q.ids, 2 do

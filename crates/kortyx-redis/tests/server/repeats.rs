@@ -11,8 +11,8 @@ use kortyx_store::conformance::requests::{
 };
 use kortyx_store::{
     AnswerOutcome, CancelOutcome, CancelRequest, CancelTarget, CheckpointRecord, ExpireRequest, Finish, Finished, Fork,
-    ForkOutcome, NewCheckpoint, NewInterrupt, OpenRun, Record, Reissue, Retention, Rollback, RollbackOutcome, RunRef,
-    RunStatus, Store, StoreExt as _, Suspend,
+    ForkOutcome, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Record, Reissue, Retention, Rollback,
+    RollbackOutcome, RunRef, RunStatus, Store, StoreExt as _, Suspend,
 };
 
 /// A store whose replies can be swallowed.
@@ -80,6 +80,8 @@ async fn a_driver_that_lost_replies_drove_once() {
         withdraw: Vec::new(),
         chunks: vec![Bytes::from_static(b"c1")],
         answers_seen: 0,
+        // A second one would be refused.
+        response: Some(NewResponse { outcome: Bytes::from_static(b"thanks"), checkpoint: None }),
     };
     let recorded = w.losing(w.store.record(record)).await.unwrap();
     assert_eq!(recorded.published.len(), 1);

@@ -231,6 +231,7 @@ impl Batch {
         let (key, id): (i64, &str) = (get(row, "id")?, get(row, "run_id")?);
         let snapshot = get::<Option<Vec<u8>>>(row, "snapshot")?.map(Bytes::from);
         let (has_pending, has_entries) = (row::flag(row, "has_pending")?, row::flag(row, "has_entries")?);
+        let has_response = row::flag(row, "has_response")?;
         if let Some(run) = self.runs.get_mut(&key) {
             run.snapshot = snapshot.or(run.snapshot.take());
             return Ok(());
@@ -240,7 +241,7 @@ impl Batch {
             Ok((record, driver, absorbed)) => {
                 self.run_keys.insert(record.run_id.clone(), key);
                 let run = Run::stored(record, driver, absorbed);
-                self.runs.insert(key, Run { snapshot, has_pending, has_entries, ..run });
+                self.runs.insert(key, Run { snapshot, has_pending, has_entries, has_response, ..run });
             }
             Err(malformed) => self.reject_run(id, malformed),
         }

@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use kortyx_protocol::{RunId, Timestamp};
 use kortyx_store::{
-    AnswerRecord, Claimed, Driver, InterruptStatus, Lease, NewRun, RunRecord, RunStatus, Scalar, StoreError,
-    StoreErrorKind, WorkflowPin,
+    AnswerRecord, Claimed, Driver, InterruptStatus, Lease, NewResponse, NewRun, RunRecord, RunStatus, Scalar,
+    StoreError, StoreErrorKind, WorkflowPin,
 };
 
 use super::{Batch, Write, write_sql};
@@ -25,6 +25,7 @@ pub(super) enum Change {
 }
 
 /// A run with what was loaded of it.
+#[expect(clippy::struct_excessive_bools, reason = "flags of what is loaded and stored, each on its own")]
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) record: RunRecord,
@@ -44,6 +45,8 @@ pub(crate) struct Run {
     /// Whether pending questions, or entries, are stored; they are loaded where a transition asks for them.
     pub(super) has_pending: bool,
     pub(super) has_entries: bool,
+    /// Whether its response is complete.
+    pub(super) has_response: bool,
     pub(super) driver: Option<String>,
     pub(super) change: Change,
     pub(super) writes: Vec<Write>,
@@ -73,6 +76,7 @@ impl Run {
             entries: Vec::new(),
             has_pending: false,
             has_entries: false,
+            has_response: false,
             driver,
             change: Change::Nothing,
             writes: Vec::new(),
@@ -157,6 +161,24 @@ impl Run {
 }
 
 impl Batch {
+    /// Refuses a response of a run that has completed one, and one whose checkpoint's id is taken.
+    pub(crate) fn check_response(&self, key: i64, response: Option<&NewResponse>) -> Result<(), StoreError> {
+        let Some(response) = response else { return Ok(()) };
+        if self.run(key)?.has_response {
+            return Err(self.invalid("the run's response is complete"));
+        }
+        self.check_checkpoint(response.checkpoint.as_ref().map(|checkpoint| &checkpoint.id))
+    }
+
+    /// Completes the response of a run, which goes on beside its session: the checkpoint has none of its questions.
+    pub(crate) fn respond(&mut self, key: i64, response: Option<&NewResponse>) -> Result<(), StoreError> {
+        let Some(response) = response else { return Ok(()) };
+        let run = self.run_mut(key)?;
+        run.has_response = true;
+        run.writes.push(Write { sql: write_sql!("add_response"), values: values![key, &response.outcome] });
+        self.append_turn(key, response.checkpoint.as_ref(), Vec::new())
+    }
+
     /// Refuses a run whose id is taken.
     pub(crate) fn check_new_run(&self, new: &NewRun) -> Result<(), StoreError> {
         self.check_run_id(&new.run_id)

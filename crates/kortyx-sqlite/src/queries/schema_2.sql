@@ -5,3 +5,9 @@ CREATE TABLE chunks (
     body BLOB NOT NULL,
     PRIMARY KEY (run, number)
 ) STRICT;
+
+-- What the responses of runs ended with, once they are complete.
+CREATE TABLE responses (
+    run INTEGER PRIMARY KEY,
+    body BLOB NOT NULL
+) STRICT;

@@ -63,18 +63,24 @@ pub(crate) struct Stored {
 
 /// The run that a row of [`RUN`] holds.
 pub(crate) fn run(rows: &[SqliteRow]) -> Reading<Option<RunRecord>> {
-    rows.first().map(row::run).transpose()
+    let Some(row) = rows.first() else { return Ok(None) };
+    let mut record = row::run(row)?;
+    record.response = row::optional_blob(row, "response")?;
+    Ok(Some(record))
 }
 
 /// The chunks above this number that rows of [`CHUNKS`] hold.
 pub(crate) fn chunks(rows: &[SqliteRow], after: u64) -> Reading<Option<ChunkPage>> {
     let Some(row) = rows.first() else { return Ok(None) };
     let (status, last) = (row::status(row)?, get::<Option<i64>>(row, "last")?.unwrap_or_default());
+    let response_completed = row::flag(row, "response_completed")?;
     let mut chunks = Vec::with_capacity(rows.len());
     for row in rows {
         chunks.extend(get::<Option<Vec<u8>>>(row, "body")?.map(Bytes::from));
     }
-    Ok(Some(ChunkPage::new(after, chunks, last.unsigned_abs(), status)))
+    let mut page = ChunkPage::new(after, chunks, last.unsigned_abs(), status);
+    page.response_completed = response_completed;
+    Ok(Some(page))
 }
 
 /// The question that a row of [`INTERRUPT`] holds. One past its time reads as expired.

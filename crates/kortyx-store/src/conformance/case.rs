@@ -4,7 +4,8 @@ use std::{fmt, future::Future, pin::Pin};
 
 use super::{
     Backend, answering, batches, cancelling, checkpoints, crowds, expiry, finishing, forking, identities, leases,
-    listing, living, opening, orphans, payloads, pruning, racing, recording, rolling_back, speaking, suspending,
+    listing, living, opening, orphans, payloads, pruning, racing, recording, responding, rolling_back, speaking,
+    suspending,
 };
 
 /// Lists a module's cases under their names. One that is written and not listed is dead code, so it does not compile.
@@ -61,6 +62,7 @@ pub fn cases() -> Vec<Case> {
         recording::cases(),
         suspending::cases(),
         speaking::cases(),
+        responding::cases(),
         answering::cases(),
         batches::cases(),
         racing::cases(),

@@ -53,6 +53,7 @@ mod racing;
 mod recording;
 mod report;
 pub mod requests;
+mod responding;
 mod rolling_back;
 mod speaking;
 mod suspending;

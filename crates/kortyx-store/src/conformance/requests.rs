@@ -78,6 +78,7 @@ pub fn recording(lease: &Lease) -> Record {
         withdraw: Vec::new(),
         chunks: Vec::new(),
         answers_seen: 0,
+        response: None,
     }
 }
 

@@ -33,7 +33,10 @@ end
 
 -- Rows by the letter that names them in a reply: { '\0LETTER', run, … }.
 function K.row_r(named)
-  return K.run_row(K.load_run(named[2]))
+  local row = K.run_row(K.load_run(named[2]))
+  -- What its response ended with is for readers of the run alone.
+  if named[3] then row[6] = redis.call('HGET', K.runs[named[2]].key, 'y') end
+  return row
 end
 
 function K.row_k(named)

@@ -8,6 +8,7 @@
 --   s     its snapshot as it came, which may be compressed;  e1 e2 …  entries recorded since
 --   q:ID  the rest of a question;  a:ID  its answer;  d:ID  its record once it is in `k` no more
 --   u  z  reason and outcome
+--   y     what its response ended with, once that is complete
 --   o     1: it said something
 --   m     what the last transitions replied, by their ids
 K.RUNNING, K.SUSPENDED, K.PARKED, K.COMPLETED, K.CANCELLED_RUN, K.EXPIRED_RUN = RUNNING, SUSPENDED, 3, 4, 6, 7

@@ -1,0 +1,1 @@
+INSERT INTO responses (run, body) VALUES (?, ?);
