@@ -5,7 +5,7 @@ import { byId, el, show } from "./dom.js";
 import { open } from "./session.js";
 import { UNREACHABLE, words } from "./words.js";
 
-const time = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
+const time = new Intl.DateTimeFormat(undefined, { timeStyle: "medium", hourCycle: "h23" });
 
 /** The list of turns, read whenever it is opened. `failed` hears what went wrong, in words. */
 export class Turns {
