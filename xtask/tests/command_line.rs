@@ -192,17 +192,15 @@ fn slow_a_test_program_that_dies_is_a_failure() -> Outcome {
 
 #[test]
 fn slow_an_interrupted_run_ends_with_the_counts_and_leaves_no_test_program() -> Outcome {
-    let folder = workspace(
-        "#[test] fn sleeps() {
-            std::fs::write(\"id.part\", std::process::id().to_string()).unwrap();
-            std::fs::rename(\"id.part\", \"id\").unwrap();
-            std::thread::sleep(std::time::Duration::from_secs(600));
-        }",
-        SUITE,
-    )?;
+    let sleeps = "#[test] fn sleeps() {
+        std::fs::write(\"id.part\", std::process::id().to_string()).unwrap();
+        std::fs::rename(\"id.part\", \"id\").unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(600));
+    }";
+    let folder = workspace(sleeps, sleeps)?;
     let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "memory"]).stdout(Stdio::piped()).spawn()?;
-    let ready = folder.path().join("crates").join("kortyx-memory").join("id");
-    while !ready.exists() && run.try_wait()?.is_none() {
+    let ready = ["kortyx-memory", "kortyx-tests"].map(|name| folder.path().join("crates").join(name).join("id"));
+    while !ready.iter().all(|id| id.exists()) && run.try_wait()?.is_none() {
         thread::sleep(Duration::from_millis(20));
     }
 
@@ -210,9 +208,11 @@ fn slow_an_interrupted_run_ends_with_the_counts_and_leaves_no_test_program() -> 
     let output = run.wait_with_output()?;
 
     assert!(!output.status.success());
-    assert_eq!(text(&output).lines().last(), Some("0 passed, 1 failed, 0 skipped"));
-    let id = fs::read_to_string(ready)?;
-    assert!(!Command::new("kill").args(["-0", &id]).status()?.success(), "the test program still runs");
+    assert_eq!(text(&output).lines().last(), Some("0 passed, 2 failed, 0 skipped"), "two run at a time");
+    for id in ready {
+        let id = fs::read_to_string(id)?;
+        assert!(!Command::new("kill").args(["-0", &id]).status()?.success(), "a test program still runs");
+    }
     Ok(())
 }
 

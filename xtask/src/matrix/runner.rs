@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::Tally;
-use super::jobs::{self, Job};
+use super::jobs::{self, Job, Tests};
 use super::lane::{APART, Env, Lane, Step};
 use super::programs::Programs;
 use crate::console::{describe, say};
@@ -102,7 +102,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Makes a check. The programs of a step with tests are left to run beside those of the lane's other steps.
-    fn step(&mut self, lane: &Lane, step: &Step, tests: &mut Vec<Vec<Job>>) -> Result<Tally, Error> {
+    fn step(&mut self, lane: &Lane, step: &Step, tests: &mut Vec<Tests>) -> Result<Tally, Error> {
         match step {
             Step::Check { name, args, env } => self.check(lane, name, args, env),
             Step::Layers => self.layers(),
@@ -110,9 +110,8 @@ impl<'a> Runner<'a> {
             Step::Doctests => self.doctests(lane),
             Step::Tests { packages, target, env } => {
                 let members = packages.resolve(self.workspace)?;
-                let (missing, jobs) = self.tests(lane, &members, *target, env)?;
-                tests.push(jobs);
-                Ok(missing)
+                tests.push(self.tests(lane, &members, *target, env)?);
+                Ok(Tally::default())
             }
         }
     }
@@ -166,13 +165,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The programs with these tests, and a failure when one of them could not be built.
-    fn tests(
-        &mut self,
-        lane: &Lane,
-        members: &[&Member],
-        target: Option<&str>,
-        env: Env,
-    ) -> Result<(Tally, Vec<Job>), Error> {
+    fn tests(&mut self, lane: &Lane, members: &[&Member], target: Option<&str>, env: Env) -> Result<Tests, Error> {
         let programs = match self.programs.take() {
             Some(programs) => programs,
             None => self.build()?,
@@ -189,7 +182,7 @@ impl<'a> Runner<'a> {
         members: &[&Member],
         target: Option<&str>,
         env: Env,
-    ) -> Result<(Tally, Vec<Job>), Error> {
+    ) -> Result<Tests, Error> {
         let is_meant = |one: &str| target.map_or(!APART.contains(&one), |target| target == one);
         let missing = members.iter().flat_map(|member| programs.missing(member));
         let missing: Vec<_> =

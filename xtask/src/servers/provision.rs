@@ -33,30 +33,35 @@ pub(crate) fn provision(servers: &[Server], programs: &[Software], logs: &Path) 
     let all = lacking.len();
     lacking.retain(|software| *software != Software::Schemathesis);
     let has_all_managed = lacking.len() == all;
+    let mut installing = Vec::new();
     if !lacking.is_empty() {
-        install(&lacking, logs)?;
+        installing.push(install(&lacking, logs)?);
     }
     if !has_all_managed {
-        for (place, command) in schemathesis::commands().iter().enumerate() {
-            run(command, &logs.join(format!("schemathesis-{place}.log")))?;
+        for (place, command) in schemathesis::commands().into_iter().enumerate() {
+            run(&command, &logs.join(format!("schemathesis-{place}.log")))?;
+            installing.push(command);
         }
     }
     let lacking = software::lacking(servers, programs);
     if lacking.is_empty() {
         return Ok(());
     }
-    let advice = "what was run did not bring it".to_owned();
+    let commands: Vec<_> = installing.iter().map(|command| format!("`{}`", command.join(" "))).collect();
+    let advice = format!("{} did not bring it", commands.join(", "));
     Err(Error::NotInstalled { software: software::names(&lacking), advice })
 }
 
-/// Installs these with the system's package manager.
-fn install(software: &[Software], logs: &Path) -> Result<(), Error> {
+/// Installs these with the system's package manager, and returns the command that did.
+fn install(software: &[Software], logs: &Path) -> Result<Vec<String>, Error> {
     let manager = Manager::find().ok_or_else(|| software::missing(software))?;
     if let Some(refresh) = manager.refresh() {
         // Of the lists of several sources one may be out of reach; the installation tells whether it was needed.
         run(&refresh, &logs.join("refresh.log")).unwrap_or_else(|error| say(format_args!("   FAIL  {error}")));
     }
-    run(&manager.install(software), &logs.join("install.log"))
+    let command = manager.install(software);
+    run(&command, &logs.join("install.log"))?;
+    Ok(command)
 }
 
 impl Manager {
