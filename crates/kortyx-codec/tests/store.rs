@@ -56,6 +56,7 @@ async fn paused(store: &dyn Store) -> Vec<InterruptRecord> {
         session_id: SessionId::new("session-1").unwrap(),
         workflow: pin(),
         context: BTreeMap::new(),
+        follows: None,
     };
     let suspend = Suspend {
         run: RunRef::New(run, driver()),

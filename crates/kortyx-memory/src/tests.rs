@@ -78,7 +78,13 @@ impl World {
         let session_id = SessionId::new(format!("session-{}", self.below(4))).unwrap();
         let tenant = ("tenant".to_owned(), Scalar::Int(i64::from(self.below(2) == 0)));
         let context = if self.below(2) == 0 { BTreeMap::new() } else { BTreeMap::from([tenant]) };
-        NewRun { run_id: RunId::new(self.name("run")).unwrap(), session_id, workflow: self.pin(), context }
+        NewRun {
+            run_id: RunId::new(self.name("run")).unwrap(),
+            session_id,
+            workflow: self.pin(),
+            context,
+            follows: None,
+        }
     }
 
     fn questions(&mut self) -> Vec<NewInterrupt> {
@@ -409,6 +415,7 @@ fn the_limit_holds_for_every_payload() {
         session_id: SessionId::new("s").unwrap(),
         workflow: pin(0),
         context: BTreeMap::new(),
+        follows: None,
     };
     world.runtime.block_on(async {
         let open = |snapshot: &Bytes| OpenRun {

@@ -40,6 +40,7 @@ async fn pause(store: &MemoryStore, number: u64, context: BTreeMap<String, Scala
         session_id: SessionId::from_random(bytes(number)),
         workflow: pin(),
         context,
+        follows: None,
     };
     let asked = NewInterrupt {
         request_id: RequestId::from_random(bytes(number)),

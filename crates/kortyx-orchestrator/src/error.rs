@@ -229,6 +229,11 @@ pub(crate) fn of_storage(error: &StoreError) -> Failure {
             FailureCode::PayloadTooLarge,
             "a state, a question or an answer is larger than the store takes",
         ),
+        FailureCode::Conflict => {
+            let message =
+                "the conversation was taken back meanwhile, so nothing of the turn is kept; send the message again";
+            Failure::new(FailureCode::Conflict, message).with_retryable(Some(true))
+        }
         code => Failure::new(code, "the storage failed; try again, the server's log has the cause")
             .with_retryable(Some(error.is_retryable())),
     }
@@ -237,6 +242,7 @@ pub(crate) fn of_storage(error: &StoreError) -> Failure {
 fn storage_code(error: &StoreError) -> FailureCode {
     match error.kind() {
         StoreErrorKind::TooLarge => FailureCode::PayloadTooLarge,
+        StoreErrorKind::Abandoned => FailureCode::Conflict,
         _ => FailureCode::PersistenceError,
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::{ExecutionResult, RawJson, RunId, SessionId};
 use kortyx_runtime::{RunInfo, Start, Workflow, workflow::Definition};
-use kortyx_store::Scalar;
+use kortyx_store::{Scalar, TurnRef};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -91,22 +91,23 @@ impl Inner {
         self.check_running()?;
         let run = self.new_run(options.session_id)?;
         let run_id = run.run_id.clone();
-        let job = self.begin_with(Start::new(run, definition, input), &options.context, None)?;
+        let job = self.begin_with(Start::new(run, definition, input), &options.context, None, None)?;
         self.settled(self.drive(job).await, &run_id, None).await
     }
 
-    /// Begins a run with this context.
+    /// Begins a run with this context, of a conversation after this turn of it.
     pub(crate) fn begin_with(
         self: &Arc<Self>,
         mut start: Start,
         context: &Map<String, Value>,
+        follows: Option<TurnRef>,
         output: crate::driver::Output,
     ) -> Result<Job, OrchestratorError> {
         if context.is_empty() {
-            return self.begin(start, BTreeMap::new(), output);
+            return self.begin(start, BTreeMap::new(), follows, output);
         }
         start.context = RawJson::of(context).map_err(|error| present::not_json("the context", &error))?;
-        self.begin(start, scalars(context), output)
+        self.begin(start, scalars(context), follows, output)
     }
 
     /// Fresh ids.

@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) fn open(request: &OpenRun) -> Draft {
     Draft::new()
-        .with("run", request::new_run(&request.run))
+        .with_new_run(&request.run)
         .with("pin", request::pin(&request.run.workflow))
         .with("driver", request::driver(Some(&request.driver)))
         .with_payload("snapshot", &request.snapshot)

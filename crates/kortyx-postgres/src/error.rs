@@ -80,13 +80,16 @@ impl Failure {
 
 /// Error codes: <https://www.postgresql.org/docs/current/errcodes-appendix.html>. Class KX is ours.
 pub(crate) fn classify(state: &str, message: &str) -> Failure {
-    use StoreErrorKind::{AlreadyExists, Backend, Corrupt, InvalidRequest, LeaseLost, Schema, TooLarge, Unavailable};
+    use StoreErrorKind::{
+        Abandoned, AlreadyExists, Backend, Corrupt, InvalidRequest, LeaseLost, Schema, TooLarge, Unavailable,
+    };
     let refused = |kind, told: &str| Failure::new(kind, Effect::Refused, told);
     let failure = match state {
         "KX001" => return refused(LeaseLost, message),
         "KX002" => return refused(AlreadyExists, message),
         "KX003" => return refused(InvalidRequest, message),
         "KX004" => return refused(Corrupt, message),
+        "KX005" => return refused(Abandoned, message),
         "40001" | "40P01" => Failure::new(Unavailable, Effect::Undone, "the transaction lost against another"),
         "23505" => refused(AlreadyExists, "an id is taken"),
         "42883" | "42P01" | "3F000" => refused(Schema, "the tables or functions are missing: call setup first"),

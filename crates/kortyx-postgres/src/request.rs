@@ -26,7 +26,7 @@ pub(crate) struct Request {
     pub(crate) transition: Option<String>,
     pub(crate) body: Value,
     pub(crate) payloads: Vec<Bytes>,
-    /// Whether it concerns what a run says, or its response: functions of their own decide over that.
+    /// Whether it concerns what a run says, its response, or the turn that it follows: functions of their own decide over that.
     pub(crate) is_of_output: bool,
 }
 
@@ -131,10 +131,16 @@ impl Draft {
     #[must_use]
     pub(crate) fn with_run(self, run: &RunRef, workflow: &WorkflowPin) -> Self {
         let draft = match run {
-            RunRef::New(run, _) => self.with("run", new_run(run)).with("lease", Value::Null),
+            RunRef::New(run, _) => self.with_new_run(run).with("lease", Value::Null),
             RunRef::Held(lease) => self.with_lease(lease).with("run", Value::Null),
         };
         draft.with("pin", pin(workflow))
+    }
+
+    #[must_use]
+    pub(crate) fn with_new_run(mut self, run: &NewRun) -> Self {
+        self.is_of_output |= run.follows.is_some();
+        self.with("run", new_run(run))
     }
 
     #[must_use]
@@ -222,13 +228,18 @@ pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-pub(crate) fn new_run(run: &NewRun) -> Value {
-    json!({
+fn new_run(run: &NewRun) -> Value {
+    let mut value = json!({
         "run_id": run.run_id.as_str(),
         "session_id": run.session_id.as_str(),
         "context": encode_context(&run.context),
         "pairs": pairs(&run.context),
-    })
+    });
+    if let (Some(turn), Some(parts)) = (&run.follows, value.as_object_mut()) {
+        let turn = json!({"id": turn.checkpoint_id.as_str(), "turn": bounded(turn.turn_index)});
+        parts.insert("follows".to_owned(), turn);
+    }
+    value
 }
 
 /// What the questions of a context are found by, as the database writes an array.

@@ -81,6 +81,7 @@ pub(crate) fn run(row: &mut Row) -> Reading<RunRecord> {
             fingerprint: decode(data.fingerprint).into(),
         },
         context: context(data.context)?,
+        follows: None,
     };
     let mut record = RunRecord::new(new, Timestamp::from_millis(data.created_at));
     record.status = status(&data.status)?;

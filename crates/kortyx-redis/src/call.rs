@@ -170,6 +170,7 @@ fn done(operation: &'static str, reply: Reply) -> Result<(Reply, Vec<Reply>), St
         "lease" => StoreErrorKind::LeaseLost,
         "exists" | "elsewhere" => StoreErrorKind::AlreadyExists,
         "invalid" => StoreErrorKind::InvalidRequest,
+        "abandoned" => StoreErrorKind::Abandoned,
         _ => StoreErrorKind::Corrupt,
     };
     Err(StoreError::new(kind, operation, message))

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kortyx_protocol::RunId;
 use kortyx_store::{
     Finish, Finished, Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Record, Recorded, Renewed,
-    RunRef, RunStatus, StoreError, StoreErrorKind, Suspend, Suspended,
+    RunRef, RunStatus, StoreError, StoreErrorKind, Suspend, Suspended, TurnRef,
 };
 
 use crate::{
@@ -37,6 +37,13 @@ fn run_id_of(run: &RunRef) -> &RunId {
     }
 }
 
+fn followed(run: &RunRef) -> Option<&TurnRef> {
+    match run {
+        RunRef::New(new, _) => new.follows.as_ref(),
+        RunRef::Held(_) => None,
+    }
+}
+
 impl RedisStore {
     /// The session of a run that a lease is held on.
     async fn held(&self, operation: &'static str, lease: &Lease) -> Result<String, StoreError> {
@@ -55,7 +62,8 @@ impl RedisStore {
     ) -> Result<(String, Option<RunId>, Bytes), StoreError> {
         match run {
             RunRef::New(new, _) => {
-                request.packed.byte(1).id(new.run_id.as_str()).number(0);
+                let kind = if new.follows.is_some() { 2 } else { 1 };
+                request.packed.byte(kind).id(new.run_id.as_str()).number(0);
                 Ok((session_digest(&new.session_id), Some(new.run_id.clone()), fixed(new)))
             }
             RunRef::Held(lease) => {
@@ -77,6 +85,7 @@ impl RedisStore {
         let OpenRun { run, driver, snapshot, chunks } = open;
         let mut request = self.request(OPERATION);
         request.packed.id(run.run_id.as_str()).number(millis(driver.ttl));
+        request.follows(run.follows.as_ref());
         request.payloads.push(definition(&run.workflow));
         request.snapshot(snapshot)?;
         request.payloads.push(fixed(&run));
@@ -125,6 +134,7 @@ impl RedisStore {
         let run_id = run_id_of(&suspend.run);
         let ids = ids_of(new.as_ref(), Some(run_id), &suspend.publish, suspend.checkpoint.as_ref());
         request.asks(suspend.publish, &suspend.withdraw)?;
+        request.follows(followed(&suspend.run));
         let rest = request.payloads.last().cloned().unwrap_or_default();
         request.ending(suspend.checkpoint, suspend.chunks)?;
         let said = self.bring(OPERATION, &script::SUSPEND, &digest, &ids, request).await?;
@@ -137,6 +147,7 @@ impl RedisStore {
         let (digest, new, fixed) = self.run_of(OPERATION, &mut request, &finish.run).await?;
         let status = row::status_number(RunStatus::from(finish.status));
         request.packed.number(finish.answers_seen).byte(status).option(finish.reason.as_deref());
+        request.follows(followed(&finish.run));
         request.payloads.push(definition(&finish.workflow));
         request.payload("an outcome", finish.outcome)?;
         if !fixed.is_empty() || finish.checkpoint.is_some() || !finish.chunks.is_empty() {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use kortyx_store::{
-    AskKey, Driver, NewCheckpoint, NewInterrupt, NewRun, Reissue, Scalar, Scope, StoreError, StoreErrorKind,
+    AskKey, Driver, NewCheckpoint, NewInterrupt, NewRun, Reissue, Scalar, Scope, StoreError, StoreErrorKind, TurnRef,
     WorkflowPin,
 };
 use serde_json::{Map, Value, json};
@@ -134,6 +134,13 @@ impl Request {
     /// What a run says, behind everything else.
     pub(crate) fn chunks(&mut self, chunks: Vec<Bytes>) -> Result<(), StoreError> {
         chunks.into_iter().try_for_each(|chunk| self.payload("a chunk", chunk))
+    }
+
+    /// The turn that a new run follows, behind everything else that is packed.
+    pub(crate) fn follows(&mut self, turn: Option<&TurnRef>) {
+        if let Some(TurnRef { checkpoint_id, turn_index }) = turn {
+            self.packed.id(checkpoint_id.as_str()).number(*turn_index);
+        }
     }
 
     pub(crate) fn reissue(&mut self, reissue: &[Reissue]) {

@@ -214,7 +214,7 @@ pub(crate) fn run(reply: Reply) -> Reading<RunRecord> {
     let mut parts = Parts::of(reply)?;
     let mut head = versioned(parts.next()?.bytes()?)?;
     let Fixed { run_id, session_id, context } = Fixed::of(parts.next()?)?;
-    let new = NewRun { run_id, session_id, workflow: definition(parts.next()?)?, context };
+    let new = NewRun { run_id, session_id, workflow: definition(parts.next()?)?, context, follows: None };
     let (status, cancel_requested) = (status(&RUN, head.byte()?)?, head.flag()?);
     let (fence, until, answers) = (head.number()?, head.signed()?, head.number()?);
     head.number()?;

@@ -99,7 +99,8 @@ pub(crate) fn run(row: &SqliteRow) -> Reading<RunRecord> {
         version: text(row, "workflow_version")?.into(),
         fingerprint: text(row, "fingerprint")?.into(),
     };
-    let new = NewRun { run_id: run_id(row)?, session_id: session_id(row)?, workflow, context: context(row)? };
+    let new =
+        NewRun { run_id: run_id(row)?, session_id: session_id(row)?, workflow, context: context(row)?, follows: None };
     let mut record = RunRecord::new(new, time(row, "created_at")?);
     record.status = status(row)?;
     record.updated_at = time(row, "updated_at")?;

@@ -10,6 +10,8 @@ pub enum StoreErrorKind {
     LeaseLost,
     /// The id is taken.
     AlreadyExists,
+    /// The turn that a new run [follows](crate::NewRun::follows) was taken back by a rollback.
+    Abandoned,
     /// A listing without session, run or context.
     ScopeRequired,
     /// The request contradicts itself or names something malformed; the message says what.

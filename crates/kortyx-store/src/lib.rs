@@ -29,7 +29,7 @@ pub use interrupt::{
 pub use output::{ChunkPage, ChunkRecord};
 pub use placement::Placement;
 pub use port::Store;
-pub use run::{Claimed, Driver, Lease, NewRun, RunRecord, RunRef, RunStatus, TerminalStatus, WorkflowPin};
+pub use run::{Claimed, Driver, Lease, NewRun, RunRecord, RunRef, RunStatus, TerminalStatus, TurnRef, WorkflowPin};
 pub use session::{CheckpointRecord, Fork, ForkOutcome, NewCheckpoint, Rollback, RollbackOutcome};
 pub use signal::{Signal, Signals};
 pub use transition::{

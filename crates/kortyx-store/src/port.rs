@@ -33,7 +33,8 @@ pub trait Store: Send + Sync + 'static {
     async fn now(&self) -> Result<Timestamp, StoreError>;
 
     /// Atomically stores a new run with its first snapshot and chunks and grants its first lease. An existing id is refused with
-    /// [`AlreadyExists`](crate::StoreErrorKind::AlreadyExists).
+    /// [`AlreadyExists`](crate::StoreErrorKind::AlreadyExists). Here and in the other transitions that create runs, one that
+    /// [follows](crate::NewRun::follows) a turn which was taken back is refused with [`Abandoned`](crate::StoreErrorKind::Abandoned).
     async fn open(&self, request: OpenRun) -> Result<Lease, StoreError>;
 
     /// Atomically appends journal entries and chunks, publishes and withdraws questions, and reads answers that the driver has

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use kortyx_protocol::{RunId, SessionId, Timestamp};
+use kortyx_protocol::{CheckpointId, RunId, SessionId, Timestamp};
 
 use crate::{AnswerRecord, Scalar};
 
@@ -119,6 +119,21 @@ pub struct NewRun {
     pub workflow: WorkflowPin,
     /// Values that listing can ask for by exact equality.
     pub context: BTreeMap<String, Scalar>,
+    /// The turn whose state the run began with: the transition that creates the run is refused with
+    /// [`Abandoned`](crate::StoreErrorKind::Abandoned) when a rollback took that turn back. It is not kept.
+    pub follows: Option<TurnRef>,
+}
+
+/// A turn of a session, as its checkpoint tells.
+///
+/// A rollback took it back when its session has a checkpoint of this turn or an earlier one, and not this one. A turn that
+/// retention removed is not taken back: the oldest go first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnRef {
+    /// The checkpoint.
+    pub checkpoint_id: CheckpointId,
+    /// Its place in the session.
+    pub turn_index: u64,
 }
 
 /// The run that a transition writes: a new one, or one whose lease the caller holds.

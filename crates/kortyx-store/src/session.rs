@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 
-use crate::{InterruptRecord, Reissue};
+use crate::{InterruptRecord, Reissue, TurnRef};
 
 /// A checkpoint to append. The store gives it its turn index and its parent, the session's head.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,11 @@ impl CheckpointRecord {
             interrupts: Vec::new(),
             abandoned: false,
         }
+    }
+
+    /// The turn that it closes, for the run of the next one.
+    pub fn turn(&self) -> TurnRef {
+        TurnRef { checkpoint_id: self.checkpoint.id.clone(), turn_index: self.turn_index }
     }
 }
 

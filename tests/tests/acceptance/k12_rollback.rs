@@ -14,11 +14,11 @@ use kortyx_tests::{
 };
 use serde_json::{Value, json};
 
-fn session(id: &str) -> SessionId {
+pub(crate) fn session(id: &str) -> SessionId {
     SessionId::new(id).unwrap()
 }
 
-async fn say(agent: &Agent, session_id: &str, text: &str) -> Vec<StreamChunk> {
+pub(crate) async fn say(agent: &Agent, session_id: &str, text: &str) -> Vec<StreamChunk> {
     agent.stream_chat(vec![ChatMessage::user(text)], ChatOptions::new().session(session(session_id))).collect().await
 }
 
@@ -34,7 +34,7 @@ fn checkpoint(chunks: &[StreamChunk]) -> (CheckpointId, u64) {
     found.unwrap_or_else(|| panic!("no checkpoint: {chunks:?}"))
 }
 
-fn data(chunks: &[StreamChunk]) -> Value {
+pub(crate) fn data(chunks: &[StreamChunk]) -> Value {
     match chunks.last() {
         Some(StreamChunk::Done { data: Some(done) }) if done.status == "completed" => done.data.clone(),
         other => panic!("not completed: {other:?}"),
@@ -77,7 +77,7 @@ fn deciding() -> Workflow {
     })
 }
 
-async fn start_of(agent: &Agent, session_id: &str) -> CheckpointId {
+pub(crate) async fn start_of(agent: &Agent, session_id: &str) -> CheckpointId {
     agent.list_checkpoints(&session(session_id), None).await.unwrap()[0].id.clone()
 }
 

@@ -48,6 +48,8 @@ mod k11_growth;
 #[cfg(test)]
 mod k12_rollback;
 #[cfg(test)]
+mod k12_taken_back;
+#[cfg(test)]
 mod k13_definitions;
 #[cfg(test)]
 mod k14_background;

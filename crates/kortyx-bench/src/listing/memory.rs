@@ -30,7 +30,8 @@ pub(super) fn request(number: u64) -> Result<Suspend, Error> {
     let Ids { run_id, request_id, token, .. } = Ids::of(number);
     let workflow = WorkflowPin { id: "review".into(), version: "1".into(), fingerprint: "5e".repeat(32).into() };
     let session_id = SessionId::new(population::session(number))?;
-    let run = NewRun { run_id, session_id, workflow: workflow.clone(), context: population::context(number) };
+    let run =
+        NewRun { run_id, session_id, workflow: workflow.clone(), context: population::context(number), follows: None };
     let asked = NewInterrupt {
         request_id,
         token,

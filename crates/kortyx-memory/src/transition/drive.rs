@@ -11,7 +11,7 @@ impl Transition<'_> {
         let OpenRun { run, driver, snapshot, chunks } = request;
         self.check_size("a snapshot", &snapshot)?;
         self.check_chunks(&chunks)?;
-        self.check_new_run(&run.run_id)?;
+        self.check_new_run(&run)?;
         let slot = self.add_run(run, snapshot)?;
         self.say(slot, chunks)?;
         self.grant(slot, &driver)

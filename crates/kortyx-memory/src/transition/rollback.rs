@@ -138,7 +138,7 @@ impl Transition<'_> {
 
     fn check_reopen(&self, reopen: Option<&Reopen>, run_id: &RunId) -> Result<(), StoreError> {
         let Some(reopen) = reopen else { return Ok(()) };
-        self.check_new_run(run_id)?;
+        self.check_run_id(run_id)?;
         self.check_new_requests(reopen.questions.iter().map(|(question, _)| &question.request_id))
     }
 
@@ -152,7 +152,7 @@ impl Transition<'_> {
         let Some(reopen) = reopen else { return Ok(Vec::new()) };
         let Reopen { snapshot, basis, questions, context } = *reopen;
         let (workflow, context) = (Arc::unwrap_or_clone(basis.pin), Arc::unwrap_or_clone(context));
-        let run = self.add_run(NewRun { run_id, session_id, workflow, context }, snapshot)?;
+        let run = self.add_run(NewRun { run_id, session_id, workflow, context, follows: None }, snapshot)?;
         self.run_mut(run)?.answers = basis.answers;
         for (question, expires_at) in questions {
             self.publish_until(run, question, expires_at)?;

@@ -57,11 +57,24 @@ impl Transition<'_> {
         Err(self.error(StoreErrorKind::LeaseLost, message))
     }
 
-    pub(super) fn check_new_run(&self, run_id: &RunId) -> Result<(), StoreError> {
+    pub(super) fn check_run_id(&self, run_id: &RunId) -> Result<(), StoreError> {
         match self.find_run(run_id) {
             Some(_) => Err(self.error(StoreErrorKind::AlreadyExists, format!("run {run_id} exists"))),
             None => Ok(()),
         }
+    }
+
+    /// Refuses a run whose id is taken, and one that follows a turn which was taken back.
+    pub(super) fn check_new_run(&self, run: &NewRun) -> Result<(), StoreError> {
+        self.check_run_id(&run.run_id)?;
+        let Some(turn) = &run.follows else { return Ok(()) };
+        let Some(session) = self.find_session(&run.session_id) else { return Ok(()) };
+        let is_there = self.find_checkpoint(&turn.checkpoint_id).is_some_and(|(owner, _)| owner == session);
+        let first = self.session_at(session)?.checkpoints.front();
+        if !is_there && first.is_some_and(|first| first.record.turn_index <= turn.turn_index) {
+            return Err(self.error(StoreErrorKind::Abandoned, "the turn that the run follows was taken back"));
+        }
+        Ok(())
     }
 
     /// Stores a run that passed [`check_new_run`](Self::check_new_run); it waits, and nobody drives it.
@@ -222,6 +235,7 @@ impl Transition<'_> {
             session_id: self.session_at(run.session)?.id.clone(),
             workflow: WorkflowPin::clone(pin),
             context: Arc::unwrap_or_clone(context),
+            follows: None,
         };
         let mut record = RunRecord::new(new, run.created_at);
         record.status = run.status;

@@ -17,7 +17,7 @@ impl Transition<'_> {
         self.check_chunks(&chunks)?;
         let slot = match run {
             RunRef::New(new, _) => {
-                self.check_new_run(&new.run_id)?;
+                self.check_new_run(&new)?;
                 self.check_publish(None, &publish, &[])?;
                 if publish.is_empty() {
                     return Err(self.invalid("a new run that asks nothing cannot wait"));
@@ -93,7 +93,7 @@ impl Transition<'_> {
         self.check_chunks(&chunks)?;
         let slot = match run {
             RunRef::New(new, _) => {
-                self.check_new_run(&new.run_id)?;
+                self.check_new_run(&new)?;
                 self.add_run(NewRun { workflow, ..new }, Bytes::new())?
             }
             RunRef::Held(lease) => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kortyx_protocol::SessionId;
 use kortyx_runtime::workflow::{Definition, DefinitionPin};
-use kortyx_store::{CancelTarget, InterruptQuery, Scope};
+use kortyx_store::{CancelTarget, InterruptQuery, Scope, TurnRef};
 use serde_json::{Map, Value};
 
 use super::turn::Turn;
@@ -23,26 +23,30 @@ impl Turn {
         context
     }
 
-    /// What a fresh turn begins from: its workflow, and the state of its session, which is started when it is new.
+    /// What a fresh turn begins from: its workflow, and the state of its session, which is started when it is new, with the turn
+    /// that it follows.
     pub(super) async fn begin_from(
         &self,
         session_id: &SessionId,
         context: &Map<String, Value>,
-    ) -> Result<(Arc<Definition>, SessionState), OrchestratorError> {
+    ) -> Result<(Arc<Definition>, SessionState, Option<TurnRef>), OrchestratorError> {
         let scope = &self.options.scope;
         let head = self.agent.session_head(session_id, scope).await?;
         let definition = self.workflow(head.as_ref())?;
         self.heed_waiting(session_id).await?;
         if let Some(head) = head {
-            return Ok((definition, head.state));
+            return Ok((definition, head.state, Some(head.turn)));
         }
         let workflow = pin(&DefinitionPin::of(&definition));
         if self.agent.start_session(session_id, &workflow, &scalars(context)).await? {
-            return Ok((definition, SessionState::default()));
+            // Nobody takes back the first checkpoint.
+            return Ok((definition, SessionState::default(), None));
         }
         // Another first turn was faster, and may have ended already.
         let head = self.agent.session_head(session_id, scope).await?;
-        Ok((self.workflow(head.as_ref())?, head.map(|head| head.state).unwrap_or_default()))
+        let definition = self.workflow(head.as_ref())?;
+        let (state, turn) = head.map(|head| (head.state, head.turn)).unzip();
+        Ok((definition, state.unwrap_or_default(), turn))
     }
 
     /// The workflow that the request names, or the one in force in the session, or the agent's default one.

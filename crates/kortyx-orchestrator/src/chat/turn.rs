@@ -121,7 +121,7 @@ impl Turn {
 
     async fn start(&self, mut messages: Vec<ChatMessage>, session_id: SessionId) -> Result<(), OrchestratorError> {
         let context = self.context();
-        let (definition, state) = self.begin_from(&session_id, &context).await?;
+        let (definition, state, follows) = self.begin_from(&session_id, &context).await?;
         let message = messages.pop().unwrap_or_else(|| ChatMessage::user(""));
         let input = RawJson::of(&ChatInput { input: message.content.clone() })
             .map_err(|error| present::not_json("the message", &error))?;
@@ -131,7 +131,7 @@ impl Turn {
         start.history = messages;
         (start.data, start.workflow_state) = (state.data, state.workflow_state);
         start.tracked = true;
-        let job = self.agent.begin_with(start, &context, Some(self.sink()))?;
+        let job = self.agent.begin_with(start, &context, follows, Some(self.sink()))?;
         self.begun.tell(&run_id);
         self.tell_accepted(&message, &session_id, &run_id, false).await;
         let started = self.agent.spawn(job, None);

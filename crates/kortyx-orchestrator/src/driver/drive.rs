@@ -53,6 +53,10 @@ impl Drive {
                 Err(stop) => Err(stop),
             };
             let next = match next {
+                // Nothing of the turn is stored, and nothing will be.
+                Err(Stop::Store(error)) if error.kind() == StoreErrorKind::Abandoned => {
+                    Ok(Some(State::Failed(of_storage(&error))))
+                }
                 Err(Stop::Store(error)) if is_hopeless(&error) => self.fail(of_storage(&error)).await,
                 next => next,
             };

@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::RunId;
 use kortyx_runtime::{Restore, RestoreError, RunInfo, Start, workflow::DefinitionPin};
-use kortyx_store::{Claimed, NewRun, Scalar, StoreError, WorkflowPin};
+use kortyx_store::{Claimed, NewRun, Scalar, StoreError, TurnRef, WorkflowPin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use self::{drive::Drive, live::Registered, stop::stopped};
@@ -96,16 +96,17 @@ impl Job {
 }
 
 impl Inner {
-    /// Begins a run. Refuses an input that does not fit, before anything happens.
+    /// Begins a run, of a conversation after this turn of it. Refuses an input that does not fit, before anything happens.
     pub(crate) fn begin(
         self: &Arc<Self>,
         start: Start,
         context: BTreeMap<String, Scalar>,
+        follows: Option<TurnRef>,
         output: Output,
     ) -> Result<Job, OrchestratorError> {
         let RunInfo { run_id, session_id } = start.run.clone();
         let workflow = pin(&DefinitionPin::of(&start.workflow));
-        let new = NewRun { run_id, session_id, workflow: workflow.clone(), context };
+        let new = NewRun { run_id, session_id, workflow: workflow.clone(), context, follows };
         let live = Live::begin(self, start.run.clone(), new, output);
         let execution = self.engine.start(start, live.io()).map_err(OrchestratorError::InvalidInput)?;
         let work = Work::Begun(Box::new(Drive::new(live.clone(), execution, workflow)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kortyx_protocol::{CheckpointId, SessionId};
 use kortyx_runtime::TurnState;
 use kortyx_store::{
-    CheckpointRecord, InterruptQuery, NewCheckpoint, Scalar, Scope, StoreError, StoreErrorKind, WorkflowPin,
+    CheckpointRecord, InterruptQuery, NewCheckpoint, Scalar, Scope, StoreError, StoreErrorKind, TurnRef, WorkflowPin,
 };
 use sha2::{Digest, Sha256};
 
@@ -24,6 +24,8 @@ const OWNED: u32 = 50;
 pub(crate) struct Head {
     /// The workflow in force.
     pub(crate) workflow: String,
+    /// The turn that it is the state of.
+    pub(crate) turn: TurnRef,
     pub(crate) state: SessionState,
 }
 
@@ -45,7 +47,8 @@ impl Inner {
             return Err(OrchestratorError::NotFound);
         }
         let state = SessionState::of(&record)?;
-        Ok(Some(Head { workflow: record.checkpoint.workflow, state }))
+        let turn = record.turn();
+        Ok(Some(Head { workflow: record.checkpoint.workflow, turn, state }))
     }
 
     /// Refuses a session without checkpoints in which somebody outside the scope has questions open.

@@ -1,4 +1,4 @@
--- What runs say, and responses that are complete. Transitions that bring neither do not come here.
+-- What runs say, responses that are complete, and runs that follow a turn. Transitions that bring none of these do not come here.
 
 -- Chunks go with their runs, whoever removes these: programs of the version before know no chunks, and may have no right to
 -- them.
@@ -50,8 +50,28 @@ BEGIN
 END
 $$;
 
--- The transitions that bring chunks or a response, decided over once as by `transit_v1`. None of them tells listening processes
--- anything.
+-- Refuses a new run that follows a turn which was taken back: its session has one as early, and not this one. The session stays
+-- locked, as for whoever takes it back.
+CREATE FUNCTION kortyx.check_follows_v2(p_run jsonb) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM kortyx.lock_session_v1(p_run ->> 'session_id');
+    PERFORM 1 FROM kortyx.checkpoints AS c
+    WHERE c.checkpoint_id = p_run #>> '{follows,id}' AND c.session_id = p_run ->> 'session_id' AND c.abandoned_at IS NULL;
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    PERFORM 1 FROM kortyx.sessions AS s JOIN kortyx.checkpoints AS c ON c.session = s.id
+    WHERE s.session_id = p_run ->> 'session_id' AND c.turn_index <= (p_run #>> '{follows,turn}')::bigint
+        AND c.abandoned_at IS NULL;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'KX005', MESSAGE = 'the turn that the run follows was taken back';
+    END IF;
+END
+$$;
+
+-- The transitions that bring chunks, a response or a run that follows a turn, decided over once as by `transit_v1`. None of them
+-- tells listening processes anything.
 CREATE FUNCTION kortyx.transit_v2(p_operation text, p_id uuid, p_again boolean, p jsonb, b bytea[])
 RETURNS TABLE (tag text, data text, p1 bytea, p2 bytea, p3 bytea)
 LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
@@ -63,6 +83,9 @@ BEGIN
         SELECT t.reply INTO reply FROM kortyx.transitions AS t WHERE t.id = p_id;
     END IF;
     IF reply IS NULL THEN
+        IF p #> '{run,follows}' IS NOT NULL THEN
+            PERFORM kortyx.check_follows_v2(p -> 'run');
+        END IF;
         CASE p_operation
         WHEN 'open' THEN
             reply := kortyx.open_v1(p, b);

@@ -1,10 +1,11 @@
 -- Ends a driver's turn: the run waits. Or, when it has answers that the driver did not see, gives those.
--- ARGV[2]  packed: 1 for a new run, its id, fence, answers seen; then questions and keys to withdraw, see publish.lua
+-- ARGV[2]  packed: 1 for a new run, 2 for one that follows a turn, its id, fence, answers seen; then questions and keys to withdraw,
+--          see publish.lua; then the turn, as of open.lua
 -- ARGV[3…]  definition, snapshot, of a new run its fixed part, the rest of each question; where there is a checkpoint or a
 --           chunk, the checkpoint's id ('' for none) and what it is given with; chunks
 -- Replies: 'saved' and the open questions, 'answered' and answers, 'cancelled', or 'expired'
 local is_new, run_id, fence, seen, asks_from = struct.unpack('>BI2c0dd', ARGV[2])
-local new, withdraw = K.read_asks(ARGV[2], asks_from, 6)
+local new, withdraw, follows_from = K.read_asks(ARGV[2], asks_from, 6)
 local turn, given_with = ARGV[6 + #new], ARGV[7 + #new]
 if turn == '' then turn = nil end
 
@@ -17,15 +18,16 @@ end
 
 local function check(run)
   local ids = {}
-  if is_new == 1 then
+  if is_new > 0 then
     if run then K.refuse('exists', 'run ' .. run_id .. ' exists') end
+    if is_new == 2 then K.check_follows(ARGV[2], follows_from) end
     K.add(ids, 'r', run_id)
   else
     K.check_lease(run, fence)
   end
   if turn then K.check_turn(turn, ids) end
   K.check_publish(run, new, withdraw, ids)
-  if is_new == 1 and #new == 0 then K.refuse('invalid', 'a new run that asks nothing cannot wait') end
+  if is_new > 0 and #new == 0 then K.refuse('invalid', 'a new run that asks nothing cannot wait') end
 end
 
 -- The snapshot holds what was recorded, and every question that is closed.
@@ -47,7 +49,7 @@ end
 
 return K.once_for(run_id, function(run)
   check(run)
-  if is_new == 1 then
+  if is_new > 0 then
     run = K.add_run(run_id, ARGV[5], ARGV[3], ARGV[4], 0)
   else
     if run.stop == 1 then

@@ -89,6 +89,7 @@ pub(super) fn reopen(
         session_id: session_id.clone(),
         workflow: workflow.clone(),
         context: (*context).clone(),
+        follows: None,
     };
     let seed =
         Seed { run: &run, workflow, status: RunStatus::Suspended, snapshot: Some(snapshot), answers: stored.answers };

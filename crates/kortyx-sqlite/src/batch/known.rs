@@ -165,6 +165,7 @@ mod tests {
             session_id: SessionId::new("session").unwrap(),
             workflow: workflow.clone(),
             context: std::collections::BTreeMap::new(),
+            follows: None,
         };
         let mut batch = Batch::new(Timestamp::from_millis(1), "open");
         let snapshot = Bytes::from(vec![b'x'; size]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
-use kortyx_store::{NewCheckpoint, RunRef};
+use kortyx_store::{NewCheckpoint, NewRun, RunRef, TurnRef};
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use super::{Batch, Head, Known, Question, Run, Session, flush::Texts};
@@ -27,9 +27,16 @@ pub(crate) struct Wants {
     sessions: Vec<SessionId>,
     sessions_of: Vec<RunId>,
     checkpoints: Vec<CheckpointId>,
+    follows: Vec<(SessionId, TurnRef)>,
 }
 
 impl Wants {
+    /// Whether the id of a run is taken, and whether the turn that it follows was taken back.
+    pub(crate) fn begun(&mut self, run: &NewRun) {
+        self.new_run(&run.run_id);
+        self.follows.extend(run.follows.clone().map(|turn| (run.session_id.clone(), turn)));
+    }
+
     /// Whether the id of a run is taken.
     pub(crate) fn new_run(&mut self, run_id: &RunId) {
         self.new_runs.push(run_id.clone());
@@ -89,7 +96,7 @@ impl Wants {
     /// The keys of all these runs, where everything that is wanted of them is known.
     pub(super) fn known(&self, known: &Known) -> Option<Vec<i64>> {
         let brings_ids = !self.new_runs.is_empty() || !self.new_questions.is_empty();
-        if !self.checkpoints.is_empty() || (brings_ids && !known.has_keys()) {
+        if !self.checkpoints.is_empty() || !self.follows.is_empty() || (brings_ids && !known.has_keys()) {
             return None;
         }
         // An id that is taken fails the commit, and the group decides again over what it reads.
@@ -115,6 +122,9 @@ impl Wants {
         if !self.checkpoints.is_empty() {
             parts.push(include_str!("../queries/load/sessions.sql"));
         }
+        if !self.follows.is_empty() {
+            parts.push(include_str!("../queries/load/follows.sql"));
+        }
         parts
     }
 
@@ -129,7 +139,15 @@ impl Wants {
             ids_json(self.sessions.iter().map(SessionId::as_str)),
             ids_json(self.sessions_of.iter().map(RunId::as_str)),
             ids_json(self.checkpoints.iter().map(CheckpointId::as_str)),
+            self.follows_json(),
         ]
+    }
+
+    fn follows_json(&self) -> String {
+        let turns = self.follows.iter().map(|(session_id, turn)| {
+            serde_json::json!([turn.checkpoint_id.as_str(), session_id.as_str(), turn.turn_index])
+        });
+        serde_json::Value::from(turns.collect::<Vec<_>>()).to_string()
     }
 
     /// Reads into a batch, within a transaction or, with `begin`, at its start. Payloads are read of runs whose lease is
@@ -198,6 +216,7 @@ impl Batch {
                 "entry" => self.load_entry(row)?,
                 "sessions" => self.load_sessions(row)?,
                 "session" => self.load_session(row)?,
+                "abandoned" => drop(self.abandoned_checkpoints.insert(get(row, "checkpoint_id")?)),
                 other => return Err(Malformed(format!("a row is tagged {other:?}"))),
             }
         }

@@ -97,6 +97,8 @@ pub(crate) struct Batch {
     taken_runs: HashSet<String>,
     taken_requests: HashSet<String>,
     taken_checkpoints: HashSet<String>,
+    /// Checkpoints that new runs follow and that were taken back.
+    abandoned_checkpoints: HashSet<String>,
     /// Why runs and questions cannot be used, by their ids.
     malformed_runs: HashMap<String, Malformed>,
     malformed_questions: HashMap<String, Malformed>,
@@ -123,6 +125,7 @@ impl Batch {
             taken_runs: HashSet::new(),
             taken_requests: HashSet::new(),
             taken_checkpoints: HashSet::new(),
+            abandoned_checkpoints: HashSet::new(),
             malformed_runs: HashMap::new(),
             malformed_questions: HashMap::new(),
             last: Last::default(),

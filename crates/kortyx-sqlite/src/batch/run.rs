@@ -179,9 +179,15 @@ impl Batch {
         self.append_turn(key, response.checkpoint.as_ref(), Vec::new())
     }
 
-    /// Refuses a run whose id is taken.
+    /// Refuses a run whose id is taken, and one that follows a turn which was taken back.
     pub(crate) fn check_new_run(&self, new: &NewRun) -> Result<(), StoreError> {
-        self.check_run_id(&new.run_id)
+        self.check_run_id(&new.run_id)?;
+        match &new.follows {
+            Some(turn) if self.abandoned_checkpoints.contains(turn.checkpoint_id.as_str()) => {
+                Err(self.error(StoreErrorKind::Abandoned, "the turn that the run follows was taken back"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a run id that is taken.

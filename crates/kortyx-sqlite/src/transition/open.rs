@@ -10,7 +10,7 @@ impl Transition for OpenRun {
     type Outcome = Lease;
 
     fn wants(&self, wants: &mut Wants) {
-        wants.new_run(&self.run.run_id);
+        wants.begun(&self.run);
     }
 
     fn apply(&self, batch: &mut Batch) -> Result<Lease, StoreError> {

@@ -115,7 +115,7 @@ impl Transition for Finish {
 
 fn want_run(wants: &mut Wants, run: &RunRef, answers_seen: u64) {
     match run {
-        RunRef::New(new, _) => wants.new_run(&new.run_id),
+        RunRef::New(new, _) => wants.begun(new),
         RunRef::Held(lease) => {
             wants.run(&lease.run_id);
             wants.answers(&lease.run_id, answers_seen);

@@ -3,9 +3,9 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use super::{
-    Backend, answering, batches, cancelling, checkpoints, crowds, expiry, finishing, forking, identities, leases,
-    listing, living, opening, orphans, payloads, pruning, racing, recording, responding, rolling_back, speaking,
-    suspending,
+    Backend, answering, batches, cancelling, checkpoints, crowds, expiry, finishing, following, forking, identities,
+    leases, listing, living, opening, orphans, payloads, pruning, racing, recording, responding, rolling_back,
+    speaking, suspending,
 };
 
 /// Lists a module's cases under their names. One that is written and not listed is dead code, so it does not compile.
@@ -74,6 +74,7 @@ pub fn cases() -> Vec<Case> {
         listing::cases(),
         checkpoints::cases(),
         rolling_back::cases(),
+        following::cases(),
         forking::cases(),
         pruning::cases(),
         payloads::cases(),

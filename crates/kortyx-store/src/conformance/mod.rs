@@ -39,6 +39,7 @@ mod checkpoints;
 mod crowds;
 mod expiry;
 mod finishing;
+mod following;
 mod forking;
 mod identities;
 mod leases;

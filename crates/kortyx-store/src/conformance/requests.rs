@@ -44,6 +44,7 @@ pub fn new_run() -> NewRun {
         session_id: SessionId::new(unique("session")).unwrap(),
         workflow: pin(),
         context: BTreeMap::new(),
+        follows: None,
     }
 }
 

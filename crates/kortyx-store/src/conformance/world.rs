@@ -91,7 +91,7 @@ impl<'a> World<'a> {
 
     pub(super) fn new_run_in(&self, session: &SessionId) -> NewRun {
         let run_id = self.placed(session).map_or_else(|| self.run_id(), RunId::from_random);
-        NewRun { run_id, session_id: session.clone(), workflow: pin(), context: BTreeMap::new() }
+        NewRun { run_id, session_id: session.clone(), workflow: pin(), context: BTreeMap::new(), follows: None }
     }
 
     /// What a fresh id in this session is made of, every other time and where the store says where sessions live.

@@ -52,7 +52,7 @@ function K.withdraw_all(run, asks)
   end
 end
 
--- Reads packed questions and the keys to withdraw: two counts, the questions, the keys. `rests` is the place of the first
+-- Reads packed questions and the keys to withdraw, and gives the place behind them: two counts, the questions, the keys. `rests` is the place of the first
 -- question's rest among ARGV.
 function K.read_asks(text, from, rests)
   local count, withdrawn, new, withdraw = nil, nil, {}, {}
@@ -64,5 +64,5 @@ function K.read_asks(text, from, rests)
     new[i] = it
   end
   for i = 1, withdrawn do withdraw[i], from = struct.unpack('>I4c0', text, from) end
-  return new, withdraw
+  return new, withdraw, from
 end

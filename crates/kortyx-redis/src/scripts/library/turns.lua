@@ -40,6 +40,14 @@ function K.check_turn(id, ids)
   K.add(ids, 'c', id)
 end
 
+-- Refuses a run that follows a turn which was taken back, packed at this place: the session has one as early, and not this one.
+function K.check_follows(text, from)
+  local id, turn = struct.unpack('>I2c0d', text, from)
+  if redis.call('HEXISTS', K.key('c'), id) == 1 then return end
+  local first = redis.call('ZRANGE', K.key('t'), 0, 0, 'WITHSCORES')
+  if first[1] and tonumber(first[2]) <= turn then K.refuse('abandoned', 'the turn that the run follows was taken back') end
+end
+
 -- Makes a checkpoint the head. `meta` is what is known of it; `open` are questions of a run.
 function K.append(id, session, meta, rest, run, open)
   local parent, turn = K.head()

@@ -4,7 +4,7 @@
 local function ordinary()
   local prefix, single, offset, keep, idle, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local is_new, run_id, fence, seen, ended, has_reason = struct.unpack('>BI2c0ddBB', ARGV[2])
-  if is_new == 1 or single == 0 or has_reason == 1 or ARGV[6] then return nil end
+  if is_new > 0 or single == 0 or has_reason == 1 or ARGV[6] then return nil end
   local call, key = redis.call, KEYS[1]
   local base = string.sub(key, 1, -2)
   local run_key = base .. 'r:' .. run_id

@@ -4,7 +4,7 @@
 local function ordinary()
   local prefix, single, offset, _, _, op = struct.unpack('>I2c0BdddI2c0', ARGV[1])
   local is_new, run_id, _, _, count, withdrawn, from = struct.unpack('>BI2c0ddI4I4', ARGV[2])
-  if is_new == 0 or count ~= 1 or withdrawn ~= 0 or single == 0 or ARGV[7] then return nil end
+  if is_new ~= 1 or count ~= 1 or withdrawn ~= 0 or single == 0 or ARGV[7] then return nil end
   -- What follows the numbers of the question is stored as it came: digest of the token, id, token, ask.
   local may_cancel, after, has_default, ttl, named_from = struct.unpack('>BBBd', ARGV[2], from)
   local id = struct.unpack('>I2c0', ARGV[2], named_from + 16)
