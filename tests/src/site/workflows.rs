@@ -1,8 +1,8 @@
 //! One workflow for each kind of question and output.
 
 use kortyx::{
-    AgentBuilder, Choice, InterruptContract, MultiChoice, NodeContext, NodeError, NodeOutput, NodeResult, Picker, Text,
-    Workflow, prelude::AskExt as _,
+    AgentBuilder, Choice, FinalResponse, InterruptContract, MultiChoice, NodeContext, NodeError, NodeOutput,
+    NodeResult, Picker, Text, Workflow, prelude::AskExt as _,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::one_node;
 
 pub(super) fn register(agent: AgentBuilder) -> AgentBuilder {
-    let workflows: [Workflow; 10] = [
+    let workflows: [Workflow; 11] = [
         one_node("choice", choice),
         one_node("multi", multi),
         one_node("text", text),
@@ -21,6 +21,7 @@ pub(super) fn register(agent: AgentBuilder) -> AgentBuilder {
         one_node("writer", writer),
         one_node("domain", domain),
         one_node("broken", broken),
+        one_node("order", order),
     ];
     workflows.iter().fold(agent, AgentBuilder::workflow).default_workflow("choice")
 }
@@ -98,4 +99,12 @@ async fn domain(_ctx: NodeContext) -> NodeResult {
 
 async fn broken(_ctx: NodeContext) -> NodeResult {
     Err(NodeError::message("the password is hunter2"))
+}
+
+async fn order(ctx: NodeContext) -> NodeResult {
+    ctx.message("One moment.").await;
+    ctx.complete_response(FinalResponse::new().message("You will hear from us.").data("order", &7)).await?;
+    let stock = ctx.interrupt("stock", Text::new("How many are left?")).await?;
+    ctx.message("This is told to nobody.").await;
+    Ok(NodeOutput::new().data("stock", &stock))
 }

@@ -20,6 +20,8 @@ pub(crate) enum Step {
     Rest,
     /// A worker looks after what is due.
     Worker,
+    /// Waits until nobody drives a run any more.
+    Settled,
     /// Lets so many minutes go by.
     Minutes(u64),
 }

@@ -6,7 +6,8 @@ use crate::cases::{Case, Step, answer, answer_body, buffered, get, post, turn, t
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for workflow in ["choice", "multi", "text", "picker", "contract", "pair", "optional", "writer", "domain", "broken"]
+    for workflow in
+        ["choice", "multi", "text", "picker", "contract", "pair", "optional", "writer", "domain", "broken", "order"]
     {
         cases.push(Case::new(format!("chat-{workflow}"), [turn(workflow)]));
         cases.push(Case::new(format!("chat-{workflow}-buffered"), [buffered(turn_body(workflow))]));

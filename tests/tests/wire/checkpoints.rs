@@ -15,6 +15,7 @@ pub(crate) fn cases() -> Vec<Case> {
         Case::new("checkpoints-completed", [turn("choice"), approve(), list(), about("get", "cp-2")]),
         Case::new("checkpoints-with-structured-data", [turn("writer"), about("get", "cp-1")]),
         Case::new("checkpoints-after-a-failure", [turn("domain"), list()]),
+        Case::new("checkpoints-of-a-response", [turn("order"), Step::Settled, list(), about("get", "cp-1")]),
         Case::new("checkpoint-unknown", [about("get", "cp-x"), about("rollback", "cp-x"), about("fork", "cp-x")]),
         Case::new("rollback-to-a-question", [turn("choice"), approve(), about("rollback", "cp-1"), list()]),
         Case::new("rollback-to-the-head", [turn("choice"), about("rollback", "cp-1")]),

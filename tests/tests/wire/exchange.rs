@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use kortyx_tests::site::Site;
+use kortyx_tests::{eventually, site::Site};
 
 use crate::{
     cases::{Request, Step},
@@ -37,6 +37,10 @@ pub(crate) async fn play(steps: Vec<Step>) -> Result<String, String> {
             Step::Worker => {
                 site.agent.worker().pass().await.unwrap();
                 script.push_str("# a worker looks after what is due\n\n");
+            }
+            Step::Settled => {
+                eventually("nobody drives", || async { site.agent.driven_runs() == 0 }).await;
+                script.push_str("# its work goes on until it waits or ends\n\n");
             }
             Step::Send(request) => {
                 let (path, body) = reveal(&request, &names);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::{Case, Step, get, post, send};
+use crate::cases::{Case, Step, get, post, send, turn};
 
 pub(crate) fn cases() -> Vec<Case> {
     [executions(), resumptions(), batches(), questions()].into_iter().flatten().collect()
@@ -35,9 +35,10 @@ fn text(text: &str) -> Value {
 }
 
 fn executions() -> Vec<Case> {
-    let mut cases: Vec<Case> = ["choice", "multi", "text", "picker", "contract", "pair", "writer", "domain", "broken"]
-        .map(|workflow| Case::new(format!("execute-{workflow}"), [execute(workflow)]))
-        .into();
+    let mut cases: Vec<Case> =
+        ["choice", "multi", "text", "picker", "contract", "pair", "writer", "domain", "broken", "order"]
+            .map(|workflow| Case::new(format!("execute-{workflow}"), [execute(workflow)]))
+            .into();
     let execution = |fields: Value| post("/execute", &fields);
     cases.extend([
         Case::new("execute-unknown-workflow", [execution(json!({"workflow": "no-such", "input": 1}))]),
@@ -130,5 +131,16 @@ fn questions() -> Vec<Case> {
         ),
         Case::new("answer-by-id-other-tenant", [execute("choice"), approve().with("x-tenant", "spy"), approve()]),
         Case::new("answer-by-id-unknown", [approve()]),
+        Case::new(
+            "answer-after-the-response",
+            [
+                turn("order"),
+                Step::Settled,
+                get("/interrupts?sessionId=s&afterResponseCompleted=false"),
+                get("/interrupts?sessionId=s&afterResponseCompleted=true"),
+                answer(text("Two")),
+                answer(text("Two")),
+            ],
+        ),
     ]
 }

@@ -44,6 +44,7 @@ fn endings() -> Vec<Case> {
         Case::new("follow-failed", [turn("broken"), follow("")]),
         Case::new("follow-failed-in-public", [turn("domain"), follow("")]),
         Case::new("follow-cancelled", [turn("choice"), answer(&json!({"cancel": true})), follow("")]),
+        Case::new("follow-responded", [turn("order"), Step::Settled, follow(""), follow("?after=1")]),
         Case::new("follow-expired", [turn("choice"), Step::Minutes(16), Step::Worker, follow("")]),
     ]
 }

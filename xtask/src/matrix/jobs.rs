@@ -68,8 +68,9 @@ impl Job {
             // It died, was killed, or never said how many tests it ran.
             (tally, _) => [tally.unwrap_or_default(), Tally::one_failed()].into_iter().sum(),
         };
-        let is_said =
-            |line: &&str| ["conformance: ", "faults: ", "openapi: "].iter().any(|start| line.starts_with(start));
+        let is_said = |line: &&str| {
+            ["conformance: ", "faults: ", "openapi: ", "load: "].iter().any(|start| line.starts_with(start))
+        };
         let said = output.lines().filter(is_said).map(|line| format!("\n         {line}"));
         conclude(&name, tally, ended, seconds, &log, &said.collect::<String>());
         Ok(tally)
