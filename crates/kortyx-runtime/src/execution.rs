@@ -73,7 +73,7 @@ impl ExecutionHandle {
     }
 
     /// The workflow that the run is in now, and what a session would keep of the turn under way; `None` unless the run is
-    /// [tracked](Start::tracked), and once its response is complete.
+    /// [tracked](crate::Start::tracked), and once its response is complete.
     pub fn turn(&self) -> Option<(DefinitionPin, TurnState)> {
         let core = self.0.lock();
         Some((core.state.pin(), core.state.turn()?))

@@ -1,5 +1,6 @@
 //! A server with a store in memory, and a workflow for each kind of question and output.
 
+mod client;
 mod seeds;
 mod workflows;
 
@@ -15,7 +16,11 @@ use kortyx::{
 };
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
+pub use client::{Frame, Open, Request, Response, open, send};
 pub use seeds::seeds;
+
+/// Who answers at a site.
+pub const ACTOR: &str = "ann";
 
 /// Everybody is a tenant: `acme`, or whom the header `x-tenant` names. `nobody` may see nothing.
 struct Tenants;
@@ -27,7 +32,7 @@ impl Authoriser for Tenants {
             "nobody" => Ok(Grant::new()),
             "stranger" => Err(Refusal::unauthenticated("Bearer")),
             "banned" => Err(Refusal::forbidden("you may not")),
-            tenant => Ok(Grant::new().tenant("tenant", tenant).actor("ann")),
+            tenant => Ok(Grant::new().tenant("tenant", tenant).actor(ACTOR)),
         }
     }
 }
@@ -58,6 +63,11 @@ impl Site {
 
     async fn start(store: Arc<dyn Store>, configure: impl FnOnce(Http) -> Http) -> Self {
         let agent = workflows::register(Agent::builder().shared_store(store).without_worker()).build().await.unwrap();
+        Self::over(agent, configure).await
+    }
+
+    /// A site over this agent.
+    pub async fn over(agent: Agent, configure: impl FnOnce(Http) -> Http) -> Self {
         let http = configure(Http::new(agent.clone(), Tenants));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

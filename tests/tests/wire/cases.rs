@@ -1,5 +1,6 @@
 //! What a case is made of.
 
+use kortyx_tests::site::Request;
 use serde_json::{Value, json};
 
 /// A row of a table of the protocol.
@@ -24,15 +25,6 @@ pub(crate) enum Step {
     Settled,
     /// Lets so many minutes go by.
     Minutes(u64),
-}
-
-/// A request as it is written in its file: ids and tokens by the names that they have there.
-pub(crate) struct Request {
-    pub(crate) method: &'static str,
-    pub(crate) path: String,
-    /// Headers that the client adds.
-    pub(crate) headers: Vec<(&'static str, &'static str)>,
-    pub(crate) body: Vec<u8>,
 }
 
 impl Case {

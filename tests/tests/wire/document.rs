@@ -11,14 +11,9 @@ use hyper::{
     header::{CONTENT_TYPE, HeaderValue},
 };
 use jsonschema::Validator;
-use kortyx_tests::site::Site;
+use kortyx_tests::site::{Request, Response, Site, send};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
-
-use crate::{
-    cases::Request,
-    client::{self, Response},
-};
 
 /// Statuses of requests that were not read, or cannot be.
 const UNREAD: [u16; 5] = [400, 401, 403, 413, 415];
@@ -38,7 +33,7 @@ impl Document {
         }
         let request =
             Request { method: "GET", path: "/openapi.json".to_owned(), headers: Vec::new(), body: Vec::new() };
-        let response = client::send(address, &request, &request.path, Vec::new()).await;
+        let response = send(address, &request, &request.path, Vec::new()).await;
         let document = serde_json::from_str(&response.body).unwrap();
         DOCUMENT.get_or_init(|| Self { document, validators: Mutex::default() })
     }

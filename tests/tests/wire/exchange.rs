@@ -2,14 +2,12 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use kortyx_tests::{eventually, site::Site};
-
-use crate::{
-    cases::{Request, Step},
-    client::{self, Response},
-    document::Document,
-    names::Names,
+use kortyx_tests::{
+    eventually,
+    site::{self, Request, Response, Site, send},
 };
+
+use crate::{cases::Step, document::Document, names::Names};
 
 /// The headers that the protocol speaks of.
 const HEADERS: [&str; 8] = [
@@ -44,14 +42,14 @@ pub(crate) async fn play(steps: Vec<Step>) -> Result<String, String> {
             }
             Step::Send(request) => {
                 let (path, body) = reveal(&request, &names);
-                let response = client::send(site.address, &request, &path, body.clone()).await;
+                let response = send(site.address, &request, &path, body.clone()).await;
                 faults.extend(document.faults(&request, &body, &response));
                 write_request(&mut script, &request);
                 write_response(&mut script, &response, &mut names);
             }
             Step::Open(request, frames) => {
                 let (path, body) = reveal(&request, &names);
-                let mut stream = client::open(site.address, &request, &path, body.clone()).await;
+                let mut stream = site::open(site.address, &request, &path, body.clone()).await;
                 let response = stream.frames(frames).await;
                 faults.extend(document.faults(&request, &body, &response));
                 write_request(&mut script, &request);

@@ -9,7 +9,6 @@ mod answers;
 mod cases;
 mod chat;
 mod checkpoints;
-mod client;
 mod document;
 mod exchange;
 mod executions;

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Cases run one after another, because they share the backend's clock. Run them without a paused tokio clock: a
-//! case that takes longer than two minutes has failed.
+//! case that takes longer than five minutes has failed.
 
 #![expect(
     clippy::unwrap_used,

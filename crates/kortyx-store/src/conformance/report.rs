@@ -13,7 +13,7 @@ use std::{
 use super::{Backend, Case, cases};
 
 /// Longer than any case takes on a slow machine; a case that needs more hangs.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A case that did not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,18 +12,32 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinHandle};
 
-use crate::cases::Request;
+/// A request as it is written in its file: ids and tokens by the names that they have there.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Its method.
+    pub method: &'static str,
+    /// Its path, with the query.
+    pub path: String,
+    /// Headers that the client adds.
+    pub headers: Vec<(&'static str, &'static str)>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
 
 /// A response, taken apart.
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: String,
+pub struct Response {
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, or the part of it that was read.
+    pub body: String,
 }
 
 impl Response {
     /// The frames of a stream: split on blank lines, those with a line `data: `, up to `[DONE]`. `None` for anything else.
-    pub(crate) fn frames(&self) -> Option<Vec<Frame<'_>>> {
+    pub fn frames(&self) -> Option<Vec<Frame<'_>>> {
         if self.headers.get("content-type")? != "text/event-stream" {
             return None;
         }
@@ -40,9 +54,11 @@ impl Response {
 }
 
 /// A frame: what it begins with before `data: `, where widespread clients expect nothing, and its data.
-pub(crate) struct Frame<'a> {
-    pub(crate) before: &'a str,
-    pub(crate) data: &'a str,
+pub struct Frame<'a> {
+    /// What is before its data.
+    pub before: &'a str,
+    /// Its data.
+    pub data: &'a str,
 }
 
 impl<'a> Frame<'a> {
@@ -53,12 +69,12 @@ impl<'a> Frame<'a> {
 }
 
 /// Sends a request on a connection of its own, and reads the whole response.
-pub(crate) async fn send(address: SocketAddr, request: &Request, path: &str, body: Vec<u8>) -> Response {
+pub async fn send(address: SocketAddr, request: &Request, path: &str, body: Vec<u8>) -> Response {
     open(address, request, path, body).await.rest().await
 }
 
 /// A response that is still arriving.
-pub(crate) struct Open {
+pub struct Open {
     head: Parts,
     body: Incoming,
     connection: JoinHandle<()>,
@@ -67,7 +83,7 @@ pub(crate) struct Open {
 }
 
 /// Sends a request on a connection of its own.
-pub(crate) async fn open(address: SocketAddr, request: &Request, path: &str, body: Vec<u8>) -> Open {
+pub async fn open(address: SocketAddr, request: &Request, path: &str, body: Vec<u8>) -> Open {
     let stream = TcpStream::connect(address).await.unwrap();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(async { drop(connection.await) });
@@ -82,7 +98,7 @@ pub(crate) async fn open(address: SocketAddr, request: &Request, path: &str, bod
 
 impl Open {
     /// So many frames.
-    pub(crate) async fn frames(&mut self, count: usize) -> Response {
+    pub async fn frames(&mut self, count: usize) -> Response {
         let mut bytes = Vec::new();
         while bytes.windows(2).filter(|end| end == b"\n\n").count() < count {
             let frame = self.body.frame().await.unwrap().unwrap();
@@ -92,7 +108,7 @@ impl Open {
     }
 
     /// All that is left.
-    pub(crate) async fn rest(mut self) -> Response {
+    pub async fn rest(mut self) -> Response {
         let bytes = (&mut self.body).collect().await.unwrap().to_bytes();
         self.connection.abort();
         self.response(bytes.to_vec())
