@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what fails in a test panics")]
 
 mod k02_routing;
+mod k05_links;
 mod k06_races;
 mod k08_tenants;
 mod k10_streams;

@@ -1,6 +1,6 @@
 //! A page in a browser: it knows what crossed the wire and nothing else.
 
-use kortyx::{Agent, AgentBuilder, Workflow};
+use kortyx::{Agent, AgentBuilder, Workflow, http::Http};
 use kortyx_tests::{
     World,
     site::{self, Request, Response, Site},
@@ -26,10 +26,14 @@ impl Page {
         workflows: &[Workflow],
         configure: impl FnOnce(AgentBuilder) -> AgentBuilder,
     ) -> Self {
-        let agent = workflows.iter().fold(world.builder().await, AgentBuilder::workflow);
-        let agent =
-            configure(agent.default_workflow(workflows[0].definition().id().to_string())).build().await.unwrap();
+        let agent = configure(agent(world, workflows).await).build().await.unwrap();
         Self { site: Site::over(agent, |http| http).await, tenant: "acme" }
+    }
+
+    /// The same, with these settings of its routes.
+    pub(crate) async fn below(world: &World, workflows: &[Workflow], configure: impl FnOnce(Http) -> Http) -> Self {
+        let agent = agent(world, workflows).await.build().await.unwrap();
+        Self { site: Site::over(agent, configure).await, tenant: "acme" }
     }
 
     /// The agent behind the server.
@@ -111,6 +115,11 @@ impl Page {
         assert_eq!(status, 200, "{turns}");
         turns.as_array().unwrap().clone()
     }
+}
+
+async fn agent(world: &World, workflows: &[Workflow]) -> AgentBuilder {
+    let agent = workflows.iter().fold(world.builder().await, AgentBuilder::workflow);
+    agent.default_workflow(workflows[0].definition().id().to_string())
 }
 
 fn read(response: &Response) -> (u16, Value) {

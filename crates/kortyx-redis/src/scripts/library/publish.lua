@@ -52,8 +52,8 @@ function K.withdraw_all(run, asks)
   end
 end
 
--- Reads packed questions and the keys to withdraw, and gives the place behind them: two counts, the questions, the keys. `rests` is the place of the first
--- question's rest among ARGV.
+-- Reads packed questions and the keys to withdraw, and gives the place behind them: two counts, the questions, the keys.
+-- `rests` is the place of the first question's rest among ARGV.
 function K.read_asks(text, from, rests)
   local count, withdrawn, new, withdraw = nil, nil, {}, {}
   count, withdrawn, from = struct.unpack('>I4I4', text, from)
