@@ -14,10 +14,6 @@ use crate::process::Ended;
 
 /// Longer than any test program takes.
 const LIMIT: Duration = Duration::from_mins(15);
-/// How many run at once. Programs that kill processes and wait for leases leave the machine idle half of the time; more than two
-/// would make them wait for each other.
-const AT_ONCE: usize = 2;
-
 /// A test program to run.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -31,8 +27,9 @@ pub(super) struct Job {
 /// The programs of a step, and what counts beside them.
 pub(super) type Tests = (Tally, Vec<Job>);
 
-/// Runs the programs of several steps and gives the counts of each step. They begin in order; none begins after an interruption.
-pub(super) fn run(steps: Vec<Tests>) -> Vec<Tally> {
+/// Runs the programs of several steps, so many at a time, and gives the counts of each step. They begin in order; none begins after
+/// an interruption.
+pub(super) fn run(steps: Vec<Tests>, at_once: usize) -> Vec<Tally> {
     let (tallies, jobs): (Vec<_>, Vec<_>) = steps.into_iter().unzip();
     let tallies: Vec<_> = tallies.into_iter().map(Mutex::new).collect();
     let jobs = tallies.iter().zip(jobs).flat_map(|(tally, jobs)| jobs.into_iter().map(move |job| (tally, job)));
@@ -45,7 +42,7 @@ pub(super) fn run(steps: Vec<Tests>) -> Vec<Tally> {
         }
     };
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             scope.spawn(work);
         }
     });
@@ -100,11 +97,14 @@ mod tests {
         let job = |name: &str, script: &str| job(folder.path(), name, script);
         let dies = format!("{}; exit 101", summary(5));
 
-        let tallies = run(vec![
-            (Tally::default(), vec![job("a", &summary(1)), job("b", &summary(2))]),
-            (Tally::one_failed(), Vec::new()),
-            (Tally::default(), vec![job("c", &dies), job("d", "true")]),
-        ]);
+        let tallies = run(
+            vec![
+                (Tally::default(), vec![job("a", &summary(1)), job("b", &summary(2))]),
+                (Tally::one_failed(), Vec::new()),
+                (Tally::default(), vec![job("c", &dies), job("d", "true")]),
+            ],
+            1,
+        );
 
         assert_eq!(tallies[0], Tally { passed: 3, ..Tally::default() });
         assert_eq!(tallies[1], Tally::one_failed());
@@ -121,7 +121,8 @@ mod tests {
             job(folder.path(), own, &format!("{wait} && {}", summary(1)))
         };
 
-        let tallies = run([meets("one", "two"), meets("two", "one")].map(|job| (Tally::default(), vec![job])).into());
+        let steps = [meets("one", "two"), meets("two", "one")].map(|job| (Tally::default(), vec![job]));
+        let tallies = run(steps.into(), 2);
 
         assert_eq!(tallies, [Tally { passed: 1, ..Tally::default() }; 2]);
         assert!(fs::exists(folder.path().join("two")).unwrap());

@@ -93,6 +93,8 @@ pub(super) const APART: [&str; 2] = [FAULTS, OPENAPI];
 /// Nor do processes die beside a cache: what a transition writes is written by Postgres alone, and that the cache loses, mixes up or
 /// delays what it holds is what its own tests are about.
 ///
+/// Behind PgBouncer they die at random in the lane `faults`, and at every point where nothing stands between them and Postgres.
+///
 /// Servers that a lane needs are started as children of this process and stay for the lanes after it that need them too.
 pub(super) const LANES: &[Lane] = &[
     Lane {
@@ -214,11 +216,16 @@ pub(super) const LANES: &[Lane] = &[
     },
     Lane {
         name: "postgres-pgbouncer",
-        about: "the workspace's tests on a Postgres behind PgBouncer",
+        about: "the workspace's acceptance tests on a Postgres behind PgBouncer",
         needs: &[Server::Postgres, Server::PgBouncer],
         programs: &[],
         steps: &[
-            workspace_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer")]),
+            acceptance_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer")]),
+            Step::Tests {
+                packages: Packages::Named(&["kortyx-tests"]),
+                target: Some("test http"),
+                env: &[("KORTYX_TEST_STORE", "postgres-pgbouncer")],
+            },
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -250,6 +257,12 @@ pub(super) const LANES: &[Lane] = &[
 ];
 
 impl Lane {
+    /// How many of its test programs run at a time. Those that kill processes and wait for leases leave half of the machine idle,
+    /// but where Postgres does their work it leaves none.
+    pub(super) fn at_once(&self) -> usize {
+        if self.needs.contains(&Server::Postgres) { 1 } else { 2 }
+    }
+
     /// The packages whose tests this lane runs.
     pub(super) fn tested<'a>(&self, workspace: &'a Workspace) -> Result<Vec<&'a Member>, Error> {
         let mut tested = Vec::new();
@@ -331,7 +344,9 @@ mod tests {
                 let wanted =
                     environments.filter(|env| env.iter().any(|(name, _)| *name == "KORTYX_TEST_CODEC") == is_coded);
                 let named = wanted.flatten().filter(|(name, _)| *name == "KORTYX_TEST_STORE");
-                named.map(|(_, store)| *store).collect::<Vec<_>>()
+                let mut stores: Vec<_> = named.map(|(_, store)| *store).collect();
+                stores.dedup();
+                stores
             };
             assert_eq!((stores(false), stores(true)), (vec![lane.name], vec![lane.name]), "{}", lane.name);
         }

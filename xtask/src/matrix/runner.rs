@@ -90,7 +90,7 @@ impl<'a> Runner<'a> {
             }
             sum += self.step(lane, step, &mut tests).unwrap_or_else(|error| failed(&error));
         }
-        for tally in jobs::run(tests) {
+        for tally in jobs::run(tests, lane.at_once()) {
             sum += tally;
             if !tally.ran() && !interrupt::happened() {
                 say("   FAIL  no test ran");
