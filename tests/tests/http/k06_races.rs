@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use kortyx::{NodeOutput, Text, Workflow};
-use kortyx_tests::{Counter, World, eventually, one_node, with};
+use kortyx_tests::{Counter, World, eventually};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::{
     page::{Page, done, handle, questions},
-    shapes::acting,
+    shapes::{acting, slow},
 };
 
 #[tokio::test]
@@ -41,23 +40,6 @@ async fn b094_b095_of_answers_at_the_same_time_one_is_accepted_and_its_repeats_g
         assert_eq!(refused.count(), 4);
     }
     assert!(acts.count() <= 5, "each at most once: {}", acts.count());
-}
-
-/// Asks, then acts for as long as the test likes.
-fn slow(gate: &Arc<Semaphore>, acts: &Counter) -> Workflow {
-    one_node(
-        "slow",
-        with((gate.clone(), acts.clone()), |ctx, (gate, acts)| async move {
-            let name = ctx.interrupt("ask", Text::new("Well?")).await?;
-            let act = || async {
-                acts.hit();
-                gate.acquire().await.map(drop)
-            };
-            ctx.step("act", act).await?;
-            ctx.message("Done.").await;
-            Ok(NodeOutput::new().data("name", &name))
-        }),
-    )
 }
 
 #[tokio::test]

@@ -2,14 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use kortyx::{NodeOutput, OnDisconnect, Text, WaitingPolicy, Workflow};
+use kortyx::{NodeOutput, OnDisconnect, Text, WaitingPolicy};
 use kortyx_tests::{Counter, World, eventually, one_node, with};
 use serde_json::{Value, json};
 use tokio::{join, sync::Semaphore};
 
 use crate::{
     page::{Page, done, error, kinds, message, questions},
-    shapes::{acting, pair, saying},
+    shapes::{acting, pair, saying, working},
 };
 
 #[tokio::test]
@@ -53,23 +53,10 @@ async fn b131_what_the_stream_shows_is_enough_to_answer_anywhere() {
     assert_eq!((done(&answered)["data"]["decision"].as_str(), acts.count()), (Some("approve"), 1));
 }
 
-/// Says something, waits to be let go, and asks.
-fn slow(gate: &Arc<Semaphore>) -> Workflow {
-    one_node(
-        "slow",
-        with(gate.clone(), |ctx, gate| async move {
-            ctx.message("One moment.").await;
-            ctx.step("wait", || async { gate.acquire().await.map(drop) }).await?;
-            let answer = ctx.interrupt("ask", Text::new("Well?")).await?;
-            Ok(NodeOutput::new().data("answer", &answer))
-        }),
-    )
-}
-
 #[tokio::test]
 async fn b135_wherever_a_connection_was_lost_the_question_is_found_again() {
     let (world, gate) = (World::new(), Arc::new(Semaphore::new(0)));
-    let page = Page::with(&world, &[slow(&gate)], |agent| agent.on_disconnect(OnDisconnect::GoOn)).await;
+    let page = Page::with(&world, &[working(&gate)], |agent| agent.on_disconnect(OnDisconnect::GoOn)).await;
     // After the session, the message, the question, the checkpoint.
     for read in 1..=4_usize {
         let session = format!("s{read}");
@@ -88,7 +75,7 @@ async fn b135_wherever_a_connection_was_lost_the_question_is_found_again() {
         let pending = &view["activePendingRequests"][0];
         let found = json!({"resumeToken": pending["token"], "requestId": pending["requestId"]});
         let answered = page.answer(&session, &found, &json!({"text": "here"})).await;
-        assert_eq!(done(&answered)["data"]["answer"], "here", "{read}");
+        assert_eq!(done(&answered)["data"]["name"], "here", "{read}");
         eventually("nobody drives", || async { page.agent().driven_runs() == 0 }).await;
     }
 }

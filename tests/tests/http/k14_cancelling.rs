@@ -3,18 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use kortyx::{
-    NodeOutput, Text, Workflow,
+    NodeOutput,
     prelude::AskExt as _,
     protocol::SessionId,
     store::{CancelTarget, Scope},
 };
-use kortyx_tests::{Counter, World, approve_or_decline, eventually, one_node, with};
+use kortyx_tests::{Counter, World, approve_or_decline, eventually, one_node};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 use crate::{
     page::{Page, done, error, handle, kinds, message, questions},
-    shapes::{acting, pair, saying},
+    shapes::{acting, pair, saying, working},
 };
 
 #[tokio::test]
@@ -60,19 +60,6 @@ async fn b168_cancelling_a_session_ends_what_works_and_what_waits() {
     assert!(rest.contains(r#""status":"cancelled""#) && rest.ends_with("data: [DONE]\n\n"), "{rest}");
     assert!(page.listed("s").await.is_empty());
     assert_eq!(error(&page.answer("s", &asked[0], &json!({"text": "x"})).await), "INTERRUPT_CANCELLED");
-}
-
-/// Says that it works, and works until it is let go.
-fn working(gate: &Arc<Semaphore>) -> Workflow {
-    one_node(
-        "working",
-        with(gate.clone(), |ctx, gate| async move {
-            ctx.message("One moment.").await;
-            ctx.step("work", || async { gate.acquire().await.map(drop) }).await?;
-            let name = ctx.interrupt("ask", Text::new("Well?")).await?;
-            Ok(NodeOutput::new().data("name", &name))
-        }),
-    )
 }
 
 #[tokio::test]

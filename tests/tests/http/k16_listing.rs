@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use kortyx::{NodeOutput, Text};
-use kortyx_tests::{Counter, World, eventually, one_node, with};
+use kortyx_tests::{Counter, World, eventually};
 use serde_json::json;
 use tokio::{join, sync::Semaphore};
 
 use crate::{
     page::{Page, done, handle, questions},
-    shapes::pair,
+    shapes::{pair, slow},
 };
 
 #[tokio::test]
@@ -56,19 +55,7 @@ async fn b179_an_answered_question_is_closed_whatever_form_the_answer_had_and_it
 #[tokio::test]
 async fn b180_from_its_acceptance_on_a_question_is_not_shown_as_open() {
     let (world, gate, acts) = (World::new(), Arc::new(Semaphore::new(0)), Counter::new());
-    let workflow = one_node(
-        "slow",
-        with((gate.clone(), acts.clone()), |ctx, (gate, acts)| async move {
-            let name = ctx.interrupt("ask", Text::new("Well?")).await?;
-            let act = || async {
-                acts.hit();
-                gate.acquire().await.map(drop)
-            };
-            ctx.step("act", act).await?;
-            Ok(NodeOutput::new().data("name", &name))
-        }),
-    );
-    let page = Page::of(&world, &[workflow]).await;
+    let page = Page::of(&world, &[slow(&gate, &acts)]).await;
     let shown = page.say("s", "go").await;
     let question = &questions(&shown)[0];
     let id = question["requestId"].as_str().unwrap();
