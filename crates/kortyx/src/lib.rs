@@ -13,6 +13,8 @@ pub use kortyx_orchestrator as orchestrator;
 #[cfg(feature = "postgres")]
 pub use kortyx_postgres as postgres;
 pub use kortyx_protocol as protocol;
+#[cfg(feature = "reason")]
+pub use kortyx_reason as reason;
 #[cfg(feature = "redis")]
 pub use kortyx_redis as redis;
 pub use kortyx_runtime as runtime;
@@ -38,6 +40,8 @@ pub mod prelude {
     };
     pub use kortyx_orchestrator::{Agent, ExecuteOptions};
     pub use kortyx_protocol::{ExecutionResult, ResumeResponse};
+    #[cfg(feature = "reason")]
+    pub use kortyx_reason::{Interrupts, Reason, ReasonExt, Reasoned, Tool, ToolContext, ToolError, tool};
     pub use kortyx_runtime::{
         FinalResponse, NodeContext, NodeError, NodeOutput, NodeResult, Workflow,
         workflow::{DefinitionError, END},

@@ -23,15 +23,24 @@ const PROTOCOL: &str = "kortyx-protocol";
 const DERIVE: &str = "kortyx-contracts-derive";
 const CONTRACTS: &str = "kortyx-contracts";
 const RUNTIME: &str = "kortyx-runtime";
+const REASON: &str = "kortyx-reason";
 const STORE: &str = "kortyx-store";
 const ORCHESTRATOR: &str = "kortyx-orchestrator";
 const HTTP: &str = "kortyx-http";
 const ADAPTERS: &[&str] =
     &["kortyx-cache", "kortyx-codec", "kortyx-memory", "kortyx-postgres", "kortyx-redis", "kortyx-sqlite"];
 
-/// What the facade takes behind features: the adapters and what stands on the orchestrator.
-const ABOVE: &[&str] =
-    &["kortyx-cache", "kortyx-codec", HTTP, "kortyx-memory", "kortyx-postgres", "kortyx-redis", "kortyx-sqlite"];
+/// What the facade takes behind features: the adapters, the routes and reasoning.
+const ABOVE: &[&str] = &[
+    "kortyx-cache",
+    "kortyx-codec",
+    HTTP,
+    "kortyx-memory",
+    "kortyx-postgres",
+    REASON,
+    "kortyx-redis",
+    "kortyx-sqlite",
+];
 
 /// The arrows of `ARCHITECTURE.md`, lowest layer first. A new crate needs a row; a new adapter also one in `ADAPTERS`.
 const LAYERS: &[Layer] = &[
@@ -40,7 +49,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: CONTRACTS, reach: Reach::Only(&[PROTOCOL, DERIVE]) },
     Layer { name: STORE, reach: Reach::Only(&[PROTOCOL]) },
     Layer { name: RUNTIME, reach: Reach::Only(&[PROTOCOL, CONTRACTS]) },
-    Layer { name: "kortyx-reason", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME]) },
+    Layer { name: REASON, reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME]) },
     Layer { name: "kortyx-cache", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-codec", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: "kortyx-memory", reach: Reach::Only(&[PROTOCOL, STORE]) },
