@@ -40,23 +40,20 @@ impl<T> Reasoning<'_, T> {
     }
 
     /// All questions are open at once; meanwhile the calls that wait for nobody are made in order, and each other when its answer
-    /// is there.
+    /// is there. A tool that asks lets the next one go first.
     async fn proceed(&self, calls: &[Planned], waits: &[Waits]) -> Result<Vec<Settled>, ReasonError> {
         let all = || calls.iter().zip(waits).enumerate();
-        let free = async {
-            let mut settled = Vec::new();
-            for (place, (planned, waits)) in all().filter(|(_, (_, waits))| !waits.is_person()) {
-                settled.push((place, self.settle(planned, waits, None).await?));
-            }
-            Ok::<_, ReasonError>(settled)
-        };
+        let free = all().filter(|(_, (_, waits))| !waits.is_person());
+        let free = free.map(|(place, (planned, waits))| async move {
+            Ok::<_, ReasonError>((place, self.settle(planned, waits, None).await?))
+        });
         let waiting = all().filter(|(_, (_, waits))| waits.is_person());
         let waiting = waiting.map(|(place, (planned, waits))| async move {
             let answer = self.answer(planned).await?;
             Ok::<_, ReasonError>((place, self.settle(planned, waits, Some(answer)).await?))
         });
         // A failure withdraws the questions: nobody is asked for the sake of a run that ends.
-        let (mut settled, waiting) = try_join(free, try_join_all(waiting)).await?;
+        let (mut settled, waiting) = try_join(try_join_all(free), try_join_all(waiting)).await?;
         settled.extend(waiting);
         settled.sort_by_key(|(place, _)| *place);
         Ok(settled.into_iter().map(|(_, settled)| settled).collect())

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use kortyx_protocol::{Failure, FailureCode};
 use kortyx_runtime::NodeContext;
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use self::record::{Opening, PassRecord, Plan};
 pub(crate) use self::rejection::forget_rejection;
@@ -35,6 +36,8 @@ pub(crate) struct Reasoning<'a, T> {
     asked: u32,
     corrected: bool,
     progress: Progress,
+    /// What tools that wait for nobody run after each other by.
+    order: Mutex<()>,
 }
 
 /// Whether the model is done.
@@ -51,7 +54,18 @@ impl<'a, T> Reasoning<'a, T> {
         let op: String = ctx.idempotency_key(&scope).chars().take(16).collect();
         let Opening { messages, tools } = opening(reason, tools)?;
         let progress = Progress::default();
-        Ok(Self { ctx, reason, scope, op: op.into(), messages, tools, asked: 0, corrected: false, progress })
+        Ok(Self {
+            ctx,
+            reason,
+            scope,
+            op: op.into(),
+            messages,
+            tools,
+            asked: 0,
+            corrected: false,
+            progress,
+            order: Mutex::default(),
+        })
     }
 
     /// Runs to the result.

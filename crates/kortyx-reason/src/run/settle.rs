@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use super::{
     Reasoning,
@@ -16,7 +17,7 @@ use crate::{
     Message, ReasonError, Tool, ToolContext, ToolResult,
     interrupts::AskedAndAnswered,
     issues::listed,
-    tool::{Decision, Performed, ToolStatus, perform, read_decision, redacted},
+    tool::{Decision, Performance, Performed, ToolAnswer, ToolAsk, ToolStatus, perform, read_decision, redacted},
 };
 
 /// What became of a call: what the model is told, and what the caller gets.
@@ -63,7 +64,9 @@ impl<T> Reasoning<'_, T> {
             (Plan::Run { arguments, .. }, Waits::Refused(why)) => {
                 End::without_running(ToolStatus::Refused, arguments.clone(), *why)
             }
-            (Plan::Run { arguments, digest, .. }, Waits::No) => self.run_tool(planned, arguments, digest).await?,
+            (Plan::Run { arguments, digest, .. }, Waits::No) => {
+                self.run_tool(planned, arguments, digest, Some(&self.order)).await?
+            }
             (Plan::Run { arguments, digest, .. }, _) => self.decide(planned, arguments, digest, answer).await?,
             (Plan::Ask { .. }, _) => return Err(ReasonError::Definition("a question has no answer".into())),
         };
@@ -97,11 +100,11 @@ impl<T> Reasoning<'_, T> {
         loop {
             let decision = answer.as_ref().and_then(|answer| read_decision(&**tool, answer, arguments));
             match decision {
-                Some(Decision::Approve) => return self.run_tool(planned, arguments, bound).await,
+                Some(Decision::Approve) => return self.run_tool(planned, arguments, bound, None).await,
                 Some(Decision::Edit(edited)) => {
                     if let Ok(edited) = accepted(&**tool, &edited) {
                         let bound = digest(&planned.call.tool, &edited)?;
-                        let mut end = self.run_tool(planned, &edited, &bound).await?;
+                        let mut end = self.run_tool(planned, &edited, &bound, None).await?;
                         let changed = kortyx_protocol::json::canonical(&edited).unwrap_or_default();
                         end.content = format!("A person changed the arguments to {changed}. {}", end.content);
                         return Ok(end);
@@ -121,22 +124,52 @@ impl<T> Reasoning<'_, T> {
         }
     }
 
-    /// Runs a tool with arguments that are bound to this digest, once.
-    async fn run_tool(&self, planned: &Planned, arguments: &Value, bound: &str) -> Result<End, ReasonError> {
+    /// Runs a tool with arguments that are bound to this digest, once; again only when it has asked, with the answers. What keeps
+    /// `order` runs one after the other, but nobody waits for what waits for a person.
+    async fn run_tool(
+        &self,
+        planned: &Planned,
+        arguments: &Value,
+        bound: &str,
+        order: Option<&Mutex<()>>,
+    ) -> Result<End, ReasonError> {
+        let mut turn = match order {
+            Some(order) => Some(order.lock().await),
+            None => None,
+        };
         let tool = self.tool(planned).await;
         self.say_start(planned, arguments).await?;
-        let slot = Slot::default();
         let id = format!("{}/tool/{}", self.scope, planned.call.id);
-        let context = ToolContext::new(self.ctx.clone(), &planned.call.id, &id);
-        let ran =
-            self.ctx.step(&id, {
+        // Read before the id is used, so that it is that of the first use for all of them.
+        let key: Arc<str> = self.ctx.idempotency_key(&id).into();
+        let mut answers: Vec<ToolAnswer> = Vec::new();
+        loop {
+            let slot = Slot::default();
+            let context = ToolContext::new(self.ctx.clone(), &planned.call.id, &key, &answers);
+            let ran = self.ctx.step(&id, {
                 let slot = slot.clone();
                 move || async move {
                     run_bound(&**tool, arguments, bound, context).await.map_err(|error| leave(&slot, error))
                 }
             });
-        let Performed { status, output, content } = ran.await.map_err(|error| why(&slot, error))?;
-        Ok(End { announced: true, status, arguments: arguments.clone(), output, content })
+            match ran.await.map_err(|error| why(&slot, error))? {
+                Performance::Ended(Performed { status, output, content }) => {
+                    return Ok(End { announced: true, status, arguments: arguments.clone(), output, content });
+                }
+                Performance::Asks(asks) => {
+                    drop(turn.take());
+                    answers.extend(self.ask_for_tool(&id, asks).await?);
+                }
+            }
+        }
+    }
+
+    /// Asks what a tool asks; all of it is answered before the tool is called again.
+    async fn ask_for_tool(&self, step: &str, asks: Vec<ToolAsk>) -> Result<Vec<ToolAnswer>, ReasonError> {
+        let questions: Vec<_> = asks.iter().map(|ask| (format!("{step}/ask/{}", ask.id), ask.clone())).collect();
+        let responses = self.ctx.interrupt_all(questions).await?;
+        let answered = asks.into_iter().zip(responses).map(|(asked, response)| ToolAnswer { asked, response });
+        Ok(answered.collect())
     }
 
     async fn ended(&self, planned: &Planned, end: End) -> Result<Settled, ReasonError> {
@@ -191,8 +224,9 @@ async fn run_bound(
     arguments: &Value,
     bound: &str,
     context: ToolContext,
-) -> Result<Performed, ReasonError> {
-    let refused = |content: String| Performed { status: ToolStatus::Invalid, output: Value::Null, content };
+) -> Result<Performance, ReasonError> {
+    let refused =
+        |content: String| Performance::Ended(Performed { status: ToolStatus::Invalid, output: Value::Null, content });
     let arguments = match accepted(tool, arguments) {
         Ok(arguments) => arguments,
         Err(issues) => return Ok(refused(listed(&issues))),

@@ -115,6 +115,12 @@ impl<A: DeserializeOwned + Serialize + JsonSchema + Send + 'static> FunctionTool
         self
     }
 
+    /// How many questions a call may ask; see [`ToolPolicy::max_questions`].
+    pub fn max_questions(mut self, questions: usize) -> Self {
+        self.policy = self.policy.max_questions(questions);
+        self
+    }
+
     /// What becomes of an error; see [`ToolPolicy::on_error`].
     pub fn on_error(mut self, on_error: OnError) -> Self {
         self.policy = self.policy.on_error(on_error);

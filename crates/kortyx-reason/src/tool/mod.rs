@@ -1,6 +1,7 @@
 //! What a model may call.
 
 mod approve;
+mod ask;
 mod error;
 mod function;
 mod outcome;
@@ -16,9 +17,11 @@ use kortyx_runtime::NodeContext;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use self::ask::Desk;
 pub(crate) use self::{
     approve::{Decision, approval_question, read_decision},
-    perform::{Performed, perform},
+    ask::{ToolAnswer, ToolAsk},
+    perform::{Performance, Performed, perform},
     redact::redacted,
 };
 pub use self::{
@@ -66,14 +69,15 @@ pub trait Tool: Send + Sync {
 pub struct ToolContext {
     node: NodeContext,
     call: Arc<str>,
-    step: Arc<str>,
+    key: Arc<str>,
     cancelled: CancellationToken,
+    desk: Desk,
 }
 
 impl ToolContext {
-    pub(crate) fn new(node: NodeContext, call: &str, step: &str) -> Self {
+    pub(crate) fn new(node: NodeContext, call: &str, key: &Arc<str>, answers: &[ToolAnswer]) -> Self {
         let cancelled = node.cancelled().child_token();
-        Self { node, call: call.into(), step: step.into(), cancelled }
+        Self { node, call: call.into(), key: key.clone(), cancelled, desk: Desk::new(answers.into()) }
     }
 
     /// The call that this is, as the conversation names it.
@@ -83,9 +87,10 @@ impl ToolContext {
 
     /// A key for effects outside, the same in every retry and recovery of this call and different for every other.
     ///
-    /// If the process dies between an effect and its record, the tool runs again with the same key.
+    /// If the process dies between an effect and its record, the tool runs again with the same key, and so it does after it has
+    /// asked.
     pub fn idempotency_key(&self) -> String {
-        self.node.idempotency_key(&self.step)
+        self.key.to_string()
     }
 
     /// A token that is cancelled when the run is asked to stop and when the tool has run out of time.
@@ -93,8 +98,8 @@ impl ToolContext {
         self.cancelled.clone()
     }
 
-    /// The context of the node that reasons: its run, input and data. A tool runs within a step, so it can neither ask nor begin
-    /// steps.
+    /// The context of the node that reasons: its run, input and data. A tool runs within a step, so it begins no steps, and asks
+    /// with [`ask`](Self::ask).
     pub fn node(&self) -> &NodeContext {
         &self.node
     }

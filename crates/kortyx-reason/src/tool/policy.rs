@@ -8,6 +8,9 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 /// How long its result may be, as JSON, when its policy does not say: 256 KiB.
 const MAX_RESULT_BYTES: usize = 256 * 1024;
 
+/// How many questions a call may ask when its policy does not say.
+const MAX_QUESTIONS: usize = 8;
+
 /// Whether a person has to approve a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -49,18 +52,20 @@ pub struct ToolPolicy {
     pub(crate) approval_expires_in: Option<Duration>,
     pub(crate) timeout: Duration,
     pub(crate) max_result_bytes: usize,
+    pub(crate) max_questions: usize,
     pub(crate) on_error: OnError,
     pub(crate) redact: Vec<String>,
 }
 
 impl Default for ToolPolicy {
-    /// No approval, a minute, 256 KiB; errors go to the model.
+    /// No approval, a minute, 256 KiB, 8 questions; errors go to the model.
     fn default() -> Self {
         Self {
             approval: Approval::default(),
             approval_expires_in: None,
             timeout: TIMEOUT,
             max_result_bytes: MAX_RESULT_BYTES,
+            max_questions: MAX_QUESTIONS,
             on_error: OnError::default(),
             redact: Vec::new(),
         }
@@ -85,7 +90,8 @@ impl ToolPolicy {
         self
     }
 
-    /// How long a call may take. Then it is dropped, which counts as an error of the tool.
+    /// How long a call may take. Then it is dropped, which counts as an error of the tool. The time of people does not count: a
+    /// call that has asked and is made again has its whole time.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -94,6 +100,13 @@ impl ToolPolicy {
     /// How long a result may be, as JSON. A longer one is not given to the model, which counts as an error of the tool.
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = bytes;
+        self
+    }
+
+    /// How many questions a call may ask in all; see [`ToolContext::ask`](super::ToolContext::ask). One more counts as an error of the
+    /// tool.
+    pub fn max_questions(mut self, questions: usize) -> Self {
+        self.max_questions = questions;
         self
     }
 

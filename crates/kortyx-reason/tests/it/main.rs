@@ -17,6 +17,7 @@ mod places;
 mod questions;
 mod rejections;
 mod stream;
+mod tool_questions;
 mod tools;
 mod turns;
 mod world;
