@@ -101,6 +101,7 @@ fn done(progress: &Progress) -> serde_json::Value {
         "steps": progress.steps,
         "toolCalls": calls.collect::<Vec<_>>(),
         "questions": progress.interrupt_history.len(),
+        "emissions": progress.emissions.len(),
         "usage": progress.usage,
     })
 }

@@ -8,6 +8,7 @@ mod issues;
 mod message;
 mod model;
 mod output;
+mod outputs;
 pub mod partial;
 mod reason;
 mod reasoned;
@@ -22,6 +23,7 @@ pub use model::{
     Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelRetry, ModelSettings,
     ModelStream, Played, Script, ScriptedModel, ToolDeclaration,
 };
+pub use outputs::{Delivered, EMIT_PREFIX, Emissions, Outputs, RETURN_PREFIX};
 pub use reason::{Reason, ReasonExt, WhileWaiting};
 pub use reasoned::{Progress, Reasoned};
 pub use tool::{

@@ -1,17 +1,49 @@
 //! The final object of a call: its schema, and reading it from what the model said.
 
+use std::sync::Arc;
+
 use kortyx_contracts::{ContractError, OutputContract, OutputError};
 use kortyx_protocol::{Issue, RawJson};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::partial::{PartialJson, PartialJsonError, Wrapping};
+use crate::{
+    outputs::check_fields,
+    partial::{Field, FieldError, Fields, PartialJson, PartialJsonError, Wrapping},
+};
 
 /// What a call is to return beside the text.
 pub(crate) struct Output<T> {
     pub(crate) schema: Option<Result<RawJson, ContractError>>,
     pub(crate) read: fn(&str) -> Result<T, Unfit>,
+}
+
+/// How the final object is streamed while the model writes it.
+#[derive(Clone)]
+pub(crate) struct Streamed {
+    pub(crate) data_type: Arc<str>,
+    declared: Vec<Field>,
+    fields: Result<Fields, FieldError>,
+}
+
+impl Streamed {
+    pub(crate) fn new(data_type: Arc<str>, declared: Vec<Field>) -> Self {
+        let fields = Fields::new(declared.iter().cloned());
+        Self { data_type, declared, fields }
+    }
+
+    /// What is wrong with the fields, for objects of this schema.
+    pub(crate) fn check(&self, schema: &RawJson) -> Result<(), String> {
+        let schema = schema.to_value().map_err(|error| error.to_string())?;
+        check_fields(&self.declared, &self.fields, &schema).map_err(|error| error.to_string())
+    }
+
+    /// A reader of a text with an object of this schema.
+    pub(crate) fn json(&self, schema: &RawJson) -> PartialJson {
+        let wrapping = Wrapping::for_schema(&schema.to_value().unwrap_or_default());
+        PartialJson::new(self.fields.clone().unwrap_or_default(), wrapping)
+    }
 }
 
 /// Why a text is not the output.

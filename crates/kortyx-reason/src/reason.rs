@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    Interrupts, Message, Model, ModelRetry, ModelSettings, ReasonError, Reasoned, Tool, ToolDeclaration,
-    output::Output,
+    Interrupts, Message, Model, ModelRetry, ModelSettings, Outputs, ReasonError, Reasoned, Tool, ToolDeclaration,
+    output::{Output, Streamed},
+    partial::Field,
     run::{Reasoning, forget_rejection},
 };
 
@@ -59,7 +60,9 @@ pub struct Reason<T = ()> {
     pub(crate) emit: bool,
     pub(crate) retry: ModelRetry,
     pub(crate) settings: ModelSettings,
+    pub(crate) outputs: Outputs,
     pub(crate) output: Output<T>,
+    pub(crate) streamed: Option<Streamed>,
 }
 
 impl Reason {
@@ -77,7 +80,9 @@ impl Reason {
             emit: false,
             retry: ModelRetry::default(),
             settings: ModelSettings::default(),
+            outputs: Outputs::default(),
             output: Output::none(),
+            streamed: None,
         }
     }
 
@@ -95,7 +100,9 @@ impl Reason {
             emit: self.emit,
             retry: self.retry,
             settings: self.settings,
+            outputs: self.outputs,
             output: Output::of(),
+            streamed: self.streamed,
         }
     }
 }
@@ -134,6 +141,21 @@ impl<T> Reason<T> {
     /// Lets it ask people.
     pub fn interrupts(mut self, interrupts: Interrupts) -> Self {
         self.interrupts = Some(interrupts);
+        self
+    }
+
+    /// Lets it emit values of contracts, and has it return one.
+    ///
+    /// A contract to return with and [`output`](Reason::output) exclude each other: each says what the call ends with.
+    pub fn outputs(mut self, outputs: Outputs) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    /// Streams the final [`output`](Reason::output) to the client, as structured data of this type: these fields while the model
+    /// writes them, the whole when it is accepted.
+    pub fn stream_output(mut self, data_type: impl Into<Arc<str>>, fields: impl IntoIterator<Item = Field>) -> Self {
+        self.streamed = Some(Streamed::new(data_type.into(), fields.into_iter().collect()));
         self
     }
 
@@ -196,7 +218,8 @@ impl<T> Reason<T> {
         }
         let asking = self.interrupts.as_ref().map(Interrupts::declarations).transpose();
         let asking = asking.map_err(|error| ReasonError::Definition(error.to_string()))?.unwrap_or_default();
-        for declaration in asking {
+        let delivering = self.outputs.declarations().map_err(ReasonError::Definition)?;
+        for declaration in asking.into_iter().chain(delivering) {
             if !names.insert(declaration.name.clone()) {
                 return Err(ReasonError::Definition(format!("two contracts are named alike: `{}`", declaration.name)));
             }
@@ -206,11 +229,31 @@ impl<T> Reason<T> {
             let text = "the model is required to ask and cannot: add a contract, and allow a question";
             return Err(ReasonError::Definition(text.into()));
         }
+        self.check_end()?;
         if !declared.is_empty() && !self.model.capabilities().tools {
-            let text = format!("the model `{}` cannot call tools, by which it also asks people", self.model.name());
+            let text = format!(
+                "the model `{}` cannot call tools, by which it also asks people and delivers",
+                self.model.name()
+            );
             return Err(ReasonError::Definition(text));
         }
         Ok(declared)
+    }
+
+    /// Whether it is clear what the call ends with, and how that is streamed.
+    fn check_end(&self) -> Result<(), ReasonError> {
+        let schema = self.output_schema()?;
+        if schema.is_some() && self.outputs.endings().next().is_some() {
+            let text = "the call ends with an output or with what is returned by a contract: declare one of them";
+            return Err(ReasonError::Definition(text.into()));
+        }
+        match (&self.streamed, schema) {
+            (None, _) => Ok(()),
+            (Some(streamed), Some(schema)) => {
+                streamed.check(&schema).map_err(|why| ReasonError::Definition(format!("the output: {why}")))
+            }
+            (Some(_), None) => Err(ReasonError::Definition("there is no output to stream: call `output` too".into())),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use kortyx_protocol::Usage;
 use serde_json::Value;
 
-use crate::{FinishReason, InterruptHistory, ToolCall, ToolResult};
+use crate::{Delivered, Emissions, FinishReason, InterruptHistory, ToolCall, ToolResult};
 
 /// What a model came to.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,7 +13,11 @@ pub struct Reasoned<T = ()> {
     pub text: String,
     /// The validated object, when one was asked for.
     pub output: T,
-    /// The calls that it asked for, those by which it asked a person among them, in its order.
+    /// What it returned, where a contract to return with is declared.
+    pub returned: Option<Delivered>,
+    /// What it emitted, in its order.
+    pub emissions: Emissions,
+    /// The calls that it asked for, those by which it asked a person or delivered something among them, in its order.
     pub tool_calls: Vec<ToolCall>,
     /// What became of the calls of tools, in the same order.
     pub tool_results: Vec<ToolResult>,
@@ -43,6 +47,8 @@ pub struct Progress {
     pub tool_results: Vec<ToolResult>,
     /// What it asked people, and their answers.
     pub interrupt_history: InterruptHistory,
+    /// What it emitted.
+    pub emissions: Emissions,
     /// What all passes cost.
     pub usage: Usage,
     /// What the models warned of.

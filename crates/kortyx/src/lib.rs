@@ -41,7 +41,7 @@ pub mod prelude {
     pub use kortyx_orchestrator::{Agent, ExecuteOptions};
     pub use kortyx_protocol::{ExecutionResult, ResumeResponse};
     #[cfg(feature = "reason")]
-    pub use kortyx_reason::{Interrupts, Reason, ReasonExt, Reasoned, Tool, ToolContext, ToolError, tool};
+    pub use kortyx_reason::{Interrupts, Outputs, Reason, ReasonExt, Reasoned, Tool, ToolContext, ToolError, tool};
     pub use kortyx_runtime::{
         FinalResponse, NodeContext, NodeError, NodeOutput, NodeResult, Workflow,
         workflow::{DefinitionError, END},

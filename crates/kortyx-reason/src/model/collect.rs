@@ -13,6 +13,9 @@ pub(crate) trait Listener: Send {
     /// More text.
     fn text<'a>(&'a mut self, delta: &'a str) -> BoxFuture<'a, ()>;
 
+    /// More of the arguments of a call, whose tool may not be known yet.
+    fn call<'a>(&'a mut self, index: u32, tool: &'a str, arguments: &'a str) -> BoxFuture<'a, ()>;
+
     /// The pass is over, well or not.
     fn end(&mut self) -> BoxFuture<'_, ()>;
 }
@@ -31,6 +34,8 @@ pub(crate) struct Collected {
 /// A call as the model wrote it.
 #[derive(Debug, Default)]
 pub(crate) struct RequestedCall {
+    /// Which call of the pass, as the model counts.
+    pub(crate) index: u32,
     pub(crate) tool: String,
     pub(crate) arguments: String,
 }
@@ -94,10 +99,11 @@ impl Pass {
             }
             ModelEvent::ToolCall { index, tool, arguments } => {
                 self.has_begun = true;
-                let call = self.calls.entry(index).or_default();
+                let call = self.calls.entry(index).or_insert_with(|| RequestedCall { index, ..Default::default() });
                 if call.tool.is_empty() {
                     call.tool = tool;
                 }
+                listener.call(index, &call.tool, &arguments).await;
                 call.arguments.push_str(&arguments);
             }
             ModelEvent::Usage(usage) => self.collected.usage = usage,

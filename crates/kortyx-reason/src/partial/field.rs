@@ -46,6 +46,10 @@ impl Field {
         &self.path
     }
 
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
     fn check(&self) -> Result<(), FieldError> {
         let path = || self.path.clone();
         if self.path.split('.').any(str::is_empty) {
@@ -95,6 +99,22 @@ pub enum FieldError {
         path: String,
         /// The outer one.
         other: String,
+    },
+    /// A path that no value of the schema has.
+    #[error("field path `{path}` is not in the schema, which has no `{at}`")]
+    Unknown {
+        /// The path.
+        path: String,
+        /// As much of it as leads out of the schema.
+        at: String,
+    },
+    /// A field that is told as a kind of value that it never is.
+    #[error("field `{path}` cannot be told so: by the schema it is never {expected}")]
+    Kind {
+        /// The path.
+        path: String,
+        /// The kind.
+        expected: &'static str,
     },
     /// There are too many.
     #[error("{count} fields are declared, more than {MAX_FIELDS}")]

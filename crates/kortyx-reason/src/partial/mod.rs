@@ -45,6 +45,7 @@
 
 mod after;
 mod before;
+mod declared;
 mod error;
 mod field;
 mod frame;

@@ -123,6 +123,11 @@ impl StructuredOutput {
         self.error.as_ref()
     }
 
+    /// Whether nothing was read but white space.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.error.is_none() && self.json.is_blank()
+    }
+
     /// Takes the document for complete. `accept` gets the whole of it, and says what it is or why it is refused.
     pub fn finish<T, E>(self, accept: impl FnOnce(&Value) -> Result<T, E>) -> Finished<T, E> {
         if let Some(error) = self.error {

@@ -83,6 +83,11 @@ impl PartialJson {
         })
     }
 
+    /// Whether nothing was read but white space.
+    pub(super) fn is_blank(&self) -> bool {
+        !self.utf8.is_within() && self.text.trim().is_empty()
+    }
+
     /// Takes the text for complete. Gives the document as it was written, without what surrounds it.
     pub fn finish(mut self) -> Result<RawJson, PartialJsonError> {
         if let Some(error) = self.error {

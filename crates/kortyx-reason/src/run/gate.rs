@@ -7,7 +7,8 @@ use kortyx_contracts::{AskExt as _, BoxAsk};
 use serde_json::Value;
 
 use super::{
-    Reasoning,
+    ASK_FIRST, Reasoning,
+    deliver::RETURNED_TOO_EARLY,
     record::{Gate, Plan, Planned},
     rejection::is_rejected,
 };
@@ -38,7 +39,9 @@ impl<T> Reasoning<'_, T> {
         let mut questions = self.max_requests().saturating_sub(self.asked);
         for planned in calls {
             waits.push(match &planned.plan {
-                Plan::Refuse { .. } => Waits::No,
+                Plan::Return(_) if waits.iter().any(Waits::is_person) => Waits::Refused(RETURNED_TOO_EARLY),
+                Plan::Return(_) if self.has_yet_to_ask() => Waits::Refused(ASK_FIRST),
+                Plan::Refuse { .. } | Plan::Emit(_) | Plan::Return(_) => Waits::No,
                 Plan::Ask { .. } if questions == 0 => Waits::Refused("No more questions may be asked."),
                 Plan::Ask { .. } => {
                     questions = questions.saturating_sub(1);
@@ -96,7 +99,9 @@ impl<T> Reasoning<'_, T> {
                 };
                 Ok((format!("{}/approve/{}", self.scope, call.id), ask))
             }
-            Plan::Refuse { .. } => Err(ReasonError::Definition("a refused call asks nothing".into())),
+            Plan::Emit(_) | Plan::Return(_) | Plan::Refuse { .. } => {
+                Err(ReasonError::Definition("a call that waits for nobody asks nothing".into()))
+            }
         }
     }
 }

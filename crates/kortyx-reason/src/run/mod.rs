@@ -1,11 +1,13 @@
 //! The loop: a pass of the model, what it asked for, the next pass.
 
 mod batch;
+mod deliver;
 mod gate;
 mod pass;
 mod record;
 mod rejection;
 mod settle;
+mod streams;
 mod voice;
 
 use std::sync::Arc;
@@ -18,8 +20,8 @@ use tokio::sync::Mutex;
 use self::record::{Opening, PassRecord, Plan};
 pub(crate) use self::rejection::forget_rejection;
 use crate::{
-    FinishReason, Interrupts, Message, Progress, Reason, ReasonError, Reasoned, ToolDeclaration, issues::listed,
-    output::Unfit, reasoned::add,
+    Delivered, FinishReason, Interrupts, Message, Progress, Reason, ReasonError, Reasoned, ToolDeclaration,
+    issues::listed, output::Unfit, reasoned::add,
 };
 
 /// A call to reason under way.
@@ -39,6 +41,9 @@ pub(crate) struct Reasoning<'a, T> {
     /// What tools that wait for nobody run after each other by.
     order: Mutex<()>,
 }
+
+/// What a model is told that answers before it asked.
+const ASK_FIRST: &str = "You have to ask the person before you answer. Call one of the tools that request input.";
 
 /// Whether the model is done.
 enum Verdict<T> {
@@ -74,11 +79,13 @@ impl<'a, T> Reasoning<'a, T> {
             let record = self.pass(step).await?;
             self.take(step, &record);
             if !record.calls.is_empty() {
-                self.calls(&record).await?;
-                continue;
+                match self.calls(&record).await? {
+                    Some(returned) => return self.returned(record, returned),
+                    None => continue,
+                }
             }
-            match self.judge(&record.text)? {
-                Verdict::Done(output) => return Ok(self.done(record, output)),
+            match self.verdict(&record).await? {
+                Verdict::Done(output) => return Ok(self.done(record, output, None)),
                 Verdict::GoOn(text) => self.messages.push(Message::system(text)),
             }
         }
@@ -96,13 +103,18 @@ impl<'a, T> Reasoning<'a, T> {
         self.progress.steps = step.saturating_add(1);
     }
 
-    /// Makes the calls of a turn and tells the model what became of them.
-    async fn calls(&mut self, record: &PassRecord) -> Result<(), ReasonError> {
+    /// Makes the calls of a turn and tells the model what became of them. Gives what it returned, if it did.
+    async fn calls(&mut self, record: &PassRecord) -> Result<Option<Delivered>, ReasonError> {
         let before = self.asked;
-        for settled in self.batch(&record.calls).await? {
+        let mut returned = None;
+        for (settled, planned) in self.batch(&record.calls).await?.into_iter().zip(&record.calls) {
             self.messages.push(settled.message);
             self.progress.interrupt_history.0.extend(settled.answered);
             self.progress.tool_results.extend(settled.result);
+            match &planned.plan {
+                Plan::Return(_) => returned = returned.or(settled.delivered),
+                _ => self.progress.emissions.0.extend(settled.delivered),
+            }
         }
         let asked = record.calls.iter().filter(|planned| matches!(planned.plan, Plan::Ask { .. })).count();
         let asked = before.saturating_add(u32::try_from(asked).unwrap_or(u32::MAX));
@@ -111,16 +123,25 @@ impl<'a, T> Reasoning<'a, T> {
             let text = "You have asked all the questions that you may ask. Go on with what you know.";
             self.messages.push(Message::system(text));
         }
-        Ok(())
+        Ok(returned)
+    }
+
+    /// Whether a person has to be asked before the call may end.
+    fn has_yet_to_ask(&self) -> bool {
+        self.asked == 0 && self.reason.interrupts.as_ref().is_some_and(|interrupts| interrupts.required)
     }
 
     /// Whether a turn without calls is the final answer.
     fn judge(&mut self, text: &str) -> Result<Verdict<T>, ReasonError> {
-        if self.asked == 0 && self.reason.interrupts.as_ref().is_some_and(|interrupts| interrupts.required) {
-            let text = "You have to ask the person before you answer. Call one of the tools that request input.";
-            return Ok(Verdict::GoOn(text.into()));
+        if self.has_yet_to_ask() {
+            return Ok(Verdict::GoOn(ASK_FIRST.into()));
         }
-        let unfit = match (self.reason.output.read)(text) {
+        let endings: Vec<String> = self.reason.outputs.endings().collect();
+        if !endings.is_empty() {
+            let text = format!("You are not done until you return. Call one of these tools: {}.", endings.join(", "));
+            return Ok(Verdict::GoOn(text));
+        }
+        let unfit = match self.fit(text) {
             Ok(output) => return Ok(Verdict::Done(output)),
             Err(unfit) => unfit,
         };
@@ -137,13 +158,24 @@ impl<'a, T> Reasoning<'a, T> {
         }))
     }
 
-    fn done(self, record: PassRecord, output: T) -> Reasoned<T> {
-        let Progress { text, tool_calls, tool_results, interrupt_history, usage, warnings, steps } = self.progress;
+    /// A contract to return with and an output exclude each other, so the output is the one that needs no text.
+    fn returned(self, record: PassRecord, returned: Delivered) -> Result<Reasoned<T>, ReasonError> {
+        match (self.reason.output.read)("") {
+            Ok(output) => Ok(self.done(record, output, Some(returned))),
+            Err(_) => Err(ReasonError::Definition("what is returned is not the output".into())),
+        }
+    }
+
+    fn done(self, record: PassRecord, output: T, returned: Option<Delivered>) -> Reasoned<T> {
+        let Progress { text, tool_calls, tool_results, interrupt_history, emissions, usage, warnings, steps } =
+            self.progress;
         let finish_reason = record.finish.unwrap_or(FinishReason::Other);
         let provider_metadata = record.provider_metadata;
         Reasoned {
             text,
             output,
+            returned,
+            emissions,
             tool_calls,
             tool_results,
             interrupt_history,

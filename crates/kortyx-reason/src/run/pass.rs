@@ -10,14 +10,18 @@ use kortyx_protocol::Issue;
 use serde_json::Value;
 
 use super::{
-    Reasoning, contract_of, may_ask, parsed,
+    Reasoning, contract_of,
+    deliver::{RETURNED_TWICE, delivery, is_return},
+    may_ask, parsed,
     record::{Gate, Opening, PassRecord, Plan, Planned, VERSION, digest},
+    streams::{Ears, Streams},
     voice::Voice,
 };
 use crate::{
     Approval, FinishReason, ModelError, ModelErrorKind, ModelRequest, ReasonError, Tool, ToolCall, ToolDeclaration,
     issues::listed,
     model::{Collected, RequestedCall, answered},
+    outputs::delivery_of,
     tool::approval_question,
 };
 
@@ -60,6 +64,7 @@ impl<T> Reasoning<'_, T> {
         let Some(Opening { messages, tools }) = record.opening.take() else { return Ok(record) };
         let is_here = |tool: &ToolDeclaration| match contract_of(&tool.name) {
             Some(contract) => self.reason.interrupts.as_ref().is_some_and(|interrupts| interrupts.has(contract)),
+            None if delivery_of(&tool.name).is_some() => self.reason.outputs.find(&tool.name).is_some(),
             None => self.reason.find_tool(&tool.name).is_some(),
         };
         if let Some(missing) = tools.iter().find(|tool| !is_here(tool)) {
@@ -78,12 +83,30 @@ impl<T> Reasoning<'_, T> {
             json_schema: schema.as_ref(),
             settings: &self.reason.settings,
         };
-        let mut voice = Voice::new(self.ctx, self.reason.emit, &self.op, step);
-        let answer = answered(&*self.reason.model, request, self.reason.retry, &mut voice);
-        let collected = self.ctx.cancelled().run_until_cancelled_owned(answer).await;
-        let collected = collected.ok_or(ReasonError::Cancelled)?.map_err(ReasonError::Model)?;
-        self.usable(&collected)?;
-        self.record(step, collected)
+        let mut ears = self.ears(step)?;
+        let answer = answered(&*self.reason.model, request, self.reason.retry, &mut ears);
+        let collected = match self.ctx.cancelled().run_until_cancelled_owned(answer).await {
+            Some(Ok(collected)) => self.usable(&collected).map(|()| collected),
+            Some(Err(error)) => Err(ReasonError::Model(error)),
+            None => Err(ReasonError::Cancelled),
+        };
+        let record = match collected {
+            Ok(collected) => self.record(step, collected, &mut ears.streams).await,
+            Err(error) => Err(error),
+        };
+        if record.is_err() {
+            ears.hush().await;
+        }
+        record
+    }
+
+    /// Who hears this pass.
+    fn ears(&self, step: u32) -> Result<Ears<'_>, ReasonError> {
+        let mut streams = Streams::new(self.ctx, &self.reason.outputs);
+        if let Some((streamed, schema)) = self.reason.streamed.as_ref().zip(self.reason.output_schema()?) {
+            streams = streams.of_text(streamed, &schema)?;
+        }
+        Ok(Ears { voice: Voice::new(self.ctx, self.reason.emit, &self.op, step), streams })
     }
 
     /// Refuses what nothing can be made of. It is no answer, so it is not recorded.
@@ -99,19 +122,36 @@ impl<T> Reasoning<'_, T> {
         }
     }
 
-    fn record(&self, step: u32, collected: Collected) -> Result<PassRecord, ReasonError> {
-        let calls = collected.calls.into_iter().enumerate();
-        let calls = calls.map(|(place, call)| self.planned(format!("call_{step}_{place}"), call));
+    async fn record(
+        &self,
+        step: u32,
+        collected: Collected,
+        streams: &mut Streams<'_>,
+    ) -> Result<PassRecord, ReasonError> {
+        let is_final = self.reason.streamed.is_some() && collected.calls.is_empty() && self.is_final(&collected.text);
+        let stream = streams.finish_text(is_final).await;
+        let returns = collected.calls.iter().filter(|call| is_return(&call.tool)).count();
+        let mut calls = Vec::with_capacity(collected.calls.len());
+        for (place, call) in collected.calls.into_iter().enumerate() {
+            let refused = (returns > 1 && is_return(&call.tool)).then_some(RETURNED_TWICE);
+            let plan = match streams.finish(call.index, refused).await {
+                Some((contract, written)) => delivery(contract, written),
+                None => self.planned(&call)?,
+            };
+            let call = ToolCall::new(format!("call_{step}_{place}"), call.tool, &call.arguments);
+            calls.push(Planned { call, plan });
+        }
         let opening = (step == 0).then(|| Opening { messages: self.messages.clone(), tools: self.tools.clone() });
         Ok(PassRecord {
             v: VERSION,
             opening,
             text: collected.text,
-            calls: calls.collect::<Result<_, _>>()?,
+            calls,
             finish: collected.finish,
             usage: collected.usage,
             warnings: collected.warnings,
             provider_metadata: collected.provider_metadata,
+            stream,
         })
     }
 
@@ -121,12 +161,11 @@ impl<T> Reasoning<'_, T> {
         self.tools.iter().filter(|tool| may_ask || contract_of(&tool.name).is_none()).cloned().collect()
     }
 
-    fn planned(&self, id: String, call: RequestedCall) -> Result<Planned, ReasonError> {
-        let plan = match parsed(&call.arguments) {
-            Ok(arguments) => self.plan(&call.tool, arguments)?,
-            Err(why) => Plan::Refuse { why },
-        };
-        Ok(Planned { call: ToolCall::new(id, call.tool, &call.arguments), plan })
+    fn planned(&self, call: &RequestedCall) -> Result<Plan, ReasonError> {
+        match parsed(&call.arguments) {
+            Ok(arguments) => self.plan(&call.tool, arguments),
+            Err(why) => Ok(Plan::Refuse { why }),
+        }
     }
 
     fn plan(&self, tool: &str, arguments: Value) -> Result<Plan, ReasonError> {

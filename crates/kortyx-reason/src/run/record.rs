@@ -34,6 +34,9 @@ pub(super) struct PassRecord {
     pub(super) warnings: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) provider_metadata: Option<Value>,
+    /// The structured stream in which a client was told of the text, which was the final object when the model had written it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stream: Option<String>,
 }
 
 /// A call, with what is to be done about it. Decided once, when the model asked for it: later code has no say in it.
@@ -50,8 +53,25 @@ pub(super) enum Plan {
     Run { arguments: Value, digest: String, gate: Gate },
     /// Ask a person with this contract.
     Ask { contract: String, request: Value },
+    /// Hand this to the caller, and go on.
+    Emit(Delivery),
+    /// End with this.
+    Return(Delivery),
     /// Tell the model what is wrong with the call.
     Refuse { why: String },
+}
+
+/// A value that fits its contract, as it was when the model delivered it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Delivery {
+    pub(super) contract: String,
+    pub(super) schema_id: String,
+    pub(super) schema_version: String,
+    /// The structured stream in which a client is told of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) stream: Option<String>,
+    pub(super) data: Value,
 }
 
 /// What is in front of a tool.

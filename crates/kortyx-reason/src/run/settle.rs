@@ -14,7 +14,7 @@ use super::{
     voice::CallVoice,
 };
 use crate::{
-    Message, ReasonError, Tool, ToolContext, ToolResult,
+    Delivered, Message, ReasonError, Tool, ToolContext, ToolResult,
     interrupts::AskedAndAnswered,
     issues::listed,
     tool::{Decision, Performance, Performed, ToolAnswer, ToolAsk, ToolStatus, perform, read_decision, redacted},
@@ -25,6 +25,14 @@ pub(super) struct Settled {
     pub(super) message: Message,
     pub(super) result: Option<ToolResult>,
     pub(super) answered: Option<AskedAndAnswered>,
+    pub(super) delivered: Option<Delivered>,
+}
+
+impl Settled {
+    /// Whether the call did what it was made for.
+    pub(super) fn is_well(&self) -> bool {
+        !matches!(self.message, Message::Tool { is_error: true, .. })
+    }
 }
 
 /// The end of a call of a tool.
@@ -61,6 +69,10 @@ impl<T> Reasoning<'_, T> {
             (Plan::Ask { request, .. }, Waits::Refused(why)) => {
                 End::without_running(ToolStatus::Refused, request.clone(), *why)
             }
+            (Plan::Emit(delivery) | Plan::Return(delivery), Waits::Refused(why)) => {
+                End::without_running(ToolStatus::Refused, delivery.data.clone(), *why)
+            }
+            (Plan::Emit(delivery) | Plan::Return(delivery), _) => return self.deliver(planned, delivery).await,
             (Plan::Run { arguments, .. }, Waits::Refused(why)) => {
                 End::without_running(ToolStatus::Refused, arguments.clone(), *why)
             }
@@ -85,7 +97,7 @@ impl<T> Reasoning<'_, T> {
             response: response.clone(),
         };
         let content = kortyx_protocol::json::canonical(response).unwrap_or_default();
-        Settled { message: message(planned, content, false), result: None, answered: Some(answered) }
+        Settled { message: message(planned, content, false), result: None, answered: Some(answered), delivered: None }
     }
 
     /// Does what a person decided. Edited arguments that the tool does not take are asked again.
@@ -193,6 +205,7 @@ impl<T> Reasoning<'_, T> {
                 content: end.content,
             }),
             answered: None,
+            delivered: None,
         })
     }
 
@@ -238,6 +251,6 @@ async fn run_bound(
     perform(tool, arguments, context).await.map_err(|error| ReasonError::Tool { tool: name, error })
 }
 
-fn message(planned: &Planned, content: String, is_error: bool) -> Message {
+pub(super) fn message(planned: &Planned, content: String, is_error: bool) -> Message {
     Message::Tool { tool_call_id: planned.call.id.clone(), tool: planned.call.tool.clone(), content, is_error }
 }

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use futures_util::{FutureExt as _, future::BoxFuture};
 use kortyx_protocol::{StreamChunk, TextDelta, TextMark};
 use kortyx_runtime::{NodeContext, NodeError};
 use serde_json::Value;
 
-use crate::{model::Listener, tool::ToolStatus};
+use crate::tool::ToolStatus;
 
 /// Sends a pass's text while it comes.
 pub(super) struct Voice<'a> {
@@ -34,26 +33,22 @@ impl<'a> Voice<'a> {
     }
 }
 
-impl Listener for Voice<'_> {
-    fn text<'a>(&'a mut self, delta: &'a str) -> BoxFuture<'a, ()> {
-        async move {
-            let Some(mark) = self.mark.clone() else { return };
-            if !self.speaking {
-                self.speaking = true;
-                self.send(StreamChunk::TextStart(mark.clone())).await;
-            }
-            self.send(StreamChunk::TextDelta(TextDelta::of(&mark, delta))).await;
+impl Voice<'_> {
+    /// More text.
+    pub(super) async fn text(&mut self, delta: &str) {
+        let Some(mark) = self.mark.clone() else { return };
+        if !self.speaking {
+            self.speaking = true;
+            self.send(StreamChunk::TextStart(mark.clone())).await;
         }
-        .boxed()
+        self.send(StreamChunk::TextDelta(TextDelta::of(&mark, delta))).await;
     }
 
-    fn end(&mut self) -> BoxFuture<'_, ()> {
-        async move {
-            let Some(mark) = self.mark.clone().filter(|_| self.speaking) else { return };
-            self.speaking = false;
-            self.send(StreamChunk::TextEnd(mark)).await;
-        }
-        .boxed()
+    /// The pass is over, well or not.
+    pub(super) async fn end(&mut self) {
+        let Some(mark) = self.mark.clone().filter(|_| self.speaking) else { return };
+        self.speaking = false;
+        self.send(StreamChunk::TextEnd(mark)).await;
     }
 }
 

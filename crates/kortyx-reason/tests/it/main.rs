@@ -9,6 +9,7 @@
 
 mod approval;
 mod crashes;
+mod deliveries;
 mod later_code;
 mod models;
 mod mortal;
@@ -17,6 +18,7 @@ mod places;
 mod questions;
 mod rejections;
 mod stream;
+mod streamed_outputs;
 mod tool_questions;
 mod tools;
 mod turns;
