@@ -16,7 +16,8 @@ use crate::Message;
 /// A model that plays scripts, for tests and demos. Cheap to clone; clones share what they recorded.
 ///
 /// A conversation in which the model has spoken `n` times since the last message of a person gets script `n`. So a pass that is
-/// made again after a crash plays the same script again, and a new turn of a chat begins with the first.
+/// made again after a crash plays the same script again, and a new turn of a chat begins with the first. What depends on
+/// what was said is played [by a function](Self::from_fn) of the conversation.
 ///
 /// ```
 /// use kortyx_reason::{Script, ScriptedModel};
@@ -70,7 +71,19 @@ impl ScriptedModel {
         })
     }
 
-    /// Plays what a function says for a conversation.
+    /// Plays what a function says for a conversation. The same conversation should be given the same script.
+    ///
+    /// ```
+    /// use kortyx_reason::{Message, Script, ScriptedModel};
+    /// use serde_json::json;
+    ///
+    /// let model = ScriptedModel::from_fn(|messages| match messages.last() {
+    ///     Some(Message::Tool { content, is_error: false, .. }) => Script::new().text(format!("It is {content}.")),
+    ///     Some(Message::User { content }) if content.contains("weather") => Script::new().call("weather", json!({})),
+    ///     _ => Script::new().text("I only know the weather."),
+    /// });
+    /// # let _ = model;
+    /// ```
     pub fn from_fn(choose: impl Fn(&[Message]) -> Script + Send + Sync + 'static) -> Self {
         let choose: Choose = Box::new(choose);
         let inner = Inner { choose, played: Mutex::default(), attempts: Mutex::default() };
@@ -148,6 +161,7 @@ pub struct Script {
     first_failures: Vec<ModelError>,
     cues: Vec<Cue>,
     split: Option<usize>,
+    pace: Option<Duration>,
     calls: u32,
     finish: Option<FinishReason>,
     is_cut: bool,
@@ -224,6 +238,12 @@ impl Script {
         self
     }
 
+    /// Waits so long before every piece, as a model does that writes.
+    pub fn pace(mut self, pause: Duration) -> Self {
+        self.pace = Some(pause);
+        self
+    }
+
     /// Finishes for this reason. Without it, for the calls if there are some, else because it is done.
     pub fn finish(mut self, reason: FinishReason) -> Self {
         self.finish = Some(reason);
@@ -233,12 +253,13 @@ impl Script {
     fn events(self) -> Vec<Cue> {
         let default = if self.calls == 0 { FinishReason::Stop } else { FinishReason::ToolCalls };
         let end = (!self.is_cut).then(|| Cue::Event(ModelEvent::Finish(self.finish.unwrap_or(default))));
-        let split = self.split;
+        let (split, pace) = (self.split, self.pace.map(Cue::Wait));
         let cues = self.cues.into_iter().flat_map(|cue| match (cue, split) {
             (Cue::Event(event), Some(size)) => pieces(event, size).into_iter().map(Cue::Event).collect(),
             (cue, _) => vec![cue],
         });
-        cues.chain(end).collect()
+        let paced = cues.flat_map(|cue| pace.clone().into_iter().chain([cue]));
+        paced.chain(end).collect()
     }
 }
 

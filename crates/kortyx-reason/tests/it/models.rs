@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use kortyx_protocol::FailureCode;
-use kortyx_reason::{FinishReason, Message, ModelError, ModelEvent, ModelRetry, Reason, Script, ScriptedModel};
+use kortyx_reason::{
+    FinishReason, Message, Model as _, ModelError, ModelEvent, ModelRequest, ModelRetry, Reason, Script, ScriptedModel,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -107,4 +110,22 @@ async fn pieces_of_calls_that_come_in_turns_are_put_together() {
     let result = data(reason(move || asking(&model).tool(effects.tool("order"))).await);
     assert_eq!(result["results"][0], json!(["order", "completed", {"done": "é"}]));
     assert_eq!(result["results"][1], json!(["order", "completed", {"done": "b"}]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paced_script_waits_before_every_piece() {
+    let model =
+        ScriptedModel::new([Script::new().text("Four").call("note", json!({})).split(2).pace(Duration::from_secs(1))]);
+    let settings = kortyx_reason::ModelSettings::default();
+    let begun = Instant::now();
+    let mut events = model.stream(ModelRequest::new(&[], &settings)).await.unwrap();
+    let mut heard = Vec::new();
+    while let Some(event) = events.next().await {
+        heard.push((event.unwrap(), begun.elapsed().as_secs()));
+    }
+    let call = ModelEvent::ToolCall { index: 0, tool: "note".into(), arguments: "{}".into() };
+    let finish = ModelEvent::Finish(FinishReason::ToolCalls);
+    let texts = ["Fo", "ur"].map(|text| ModelEvent::Text(text.into()));
+    let [first, second] = texts;
+    assert_eq!(heard, [(first, 1), (second, 2), (call, 3), (finish, 3)]);
 }
