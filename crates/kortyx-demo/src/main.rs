@@ -10,6 +10,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
@@ -62,7 +63,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         .lease_ttl(LEASE)
         // A page that is loaded again has gone away for a moment only.
         .on_disconnect(OnDisconnect::GoOn);
-    let agent = workflows::register(agent)?.build().await?;
+    let agent = workflows::register(agent, Arc::new(workflows::scripted()))?.build().await?;
     let http = Http::new(agent, authoriser()).paths(Paths::under("/api"));
 
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));

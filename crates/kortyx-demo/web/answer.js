@@ -1,5 +1,7 @@
 // Answers in the two forms in which they are sent.
 
+import { brief } from "./value.js";
+
 /** The answer as resume metadata of a message. */
 export function resume(token, requestId, response) {
   const meta = { token, requestId };
@@ -23,10 +25,18 @@ export function spoken(response, labels = new Map()) {
     case "text":
       return response.text;
     case "value":
-      return listed(response.value);
+      return isDecision(response.value) ? decided(response.value) : listed(response.value);
     default:
       return "Cancelled";
   }
+}
+
+const isDecision = (value) => typeof value?.decision === "string" && value.digest !== undefined;
+
+/** What was decided about a tool. */
+function decided({ decision, arguments: changed, feedback }) {
+  if (decision !== "approve") return feedback ? `Rejected. ${feedback}` : "Rejected";
+  return changed ? `Approved, with changes\n${listed(changed)}` : "Approved";
 }
 
 function listed(value) {
@@ -34,5 +44,3 @@ function listed(value) {
   const lines = Object.entries(value).filter(([, one]) => one !== null).map(([name, one]) => `${name}: ${brief(one)}`);
   return lines.join("\n");
 }
-
-const brief = (value) => (Array.isArray(value) ? value.map(brief).join(", ") : value !== null && typeof value === "object" ? JSON.stringify(value) : String(value));

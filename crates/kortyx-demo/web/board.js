@@ -3,7 +3,7 @@
 import { Refused, question as fetchQuestion } from "./api.js";
 import { byId, show } from "./dom.js";
 import { QuestionCard } from "./question.js";
-import { UNSENT, ending, words } from "./words.js";
+import { UNSENT, ending, title, words } from "./words.js";
 
 /** Failures after which a question takes no answer any more. */
 const CLOSING = ["INTERRUPT_ALREADY_RESOLVED", "INTERRUPT_EXPIRED", "INTERRUPT_CANCELLED", "INTERRUPT_SUPERSEDED", "NOT_FOUND"];
@@ -61,7 +61,7 @@ export class Board {
     card.since = Date.now();
     this.#cards.set(question.id, card);
     this.#node.append(card.node);
-    show(this.#status, `A question waits: ${question.input.question ?? question.input.contract ?? question.node}`);
+    show(this.#status, `A question waits: ${title(question.input)}`);
     const isFree = document.activeElement === this.#rest && !this.#rest.value;
     if (this.#seeksFocus && isFree) card.focus();
     this.#seeksFocus = false;

@@ -4,7 +4,7 @@ import { answer } from "./api.js";
 import { spoken } from "./answer.js";
 import { catchUp, listen } from "./follow.js";
 import { Pen } from "./pen.js";
-import { words } from "./words.js";
+import { title, words } from "./words.js";
 
 export const CANCELLED = "The run was cancelled.";
 
@@ -21,7 +21,7 @@ export async function answerById(transcript, question, response, labels, { accep
     await listening;
     pen.close();
   }
-  transcript.write(key, { who: "you", text: spoken(response, labels), about: question.input.question ?? question.input.contract });
+  transcript.write(key, { who: "you", text: spoken(response, labels), about: title(question.input) });
   accepted();
   const { isNew } = await catchUp(transcript, result.runId, { pen, asked }).catch(() => ({ isNew: pen.key !== undefined }));
   if (result.status === "completed" && result.data?.reply && !isNew) transcript.add({ who: "flow", text: result.data.reply });

@@ -13,9 +13,9 @@ import { sendOnEnter } from "./question.js";
 import { renew, session } from "./session.js";
 import { chunks } from "./sse.js";
 import { Transcript, history } from "./transcript.js";
-import { begin, fold, said } from "./turn.js";
+import { begin, fold } from "./turn.js";
 import { Turns } from "./turns.js";
-import { UNREACHABLE, words } from "./words.js";
+import { UNREACHABLE, title, words } from "./words.js";
 
 /** How often a broken connection is tried again, once a second. */
 const PATIENCE = 120;
@@ -70,7 +70,7 @@ async function submit(question, response, labels) {
   const heldToken = question.resumeToken ?? sessionStorage.getItem(token(question.id));
   const settle = () => board.settle(question.id);
   if (heldToken && Date.parse(question.expiresAt) > Date.now()) {
-    const mine = { who: "you", text: spoken(response, labels), about: question.input.question ?? question.input.contract };
+    const mine = { who: "you", text: spoken(response, labels), about: title(question.input) };
     const accepted = () => {
       transcript.add(mine);
       settle();
@@ -103,11 +103,12 @@ async function play(body, accepted) {
       }
       if (chunk.type === "interrupt") hold(chunk);
       if (chunk.type === "status") show(status, turn.status);
-      pen.write(said(turn));
+      pen.write(turn.parts);
       mark(runId, pen.key);
     }
-    pen.write(said(turn) || (turn.questions.length === 0 && turn.data?.reply) || "");
-    pen.close();
+    const reply = turn.parts.length + turn.questions.length === 0 && turn.data?.reply;
+    if (reply) pen.write([{ text: reply }]);
+    pen.close(turn.parts);
     conclude(turn);
   } catch (error) {
     pen?.close();

@@ -1,9 +1,10 @@
 // What a run said that this conversation lacks: after a reload, a broken connection, or an answer by id.
 
 import { follow } from "./api.js";
+import { identity, said } from "./part.js";
 import { Pen } from "./pen.js";
 import { chunks } from "./sse.js";
-import { begin, fold, said } from "./turn.js";
+import { begin, fold } from "./turn.js";
 
 /**
  * Writes down what a run said beyond what the transcript has of it, and goes on until it waits or has ended: its turn. A pen that
@@ -12,15 +13,17 @@ import { begin, fold, said } from "./turn.js";
 export async function catchUp(transcript, runId, { pen = new Pen(transcript, runId), asked = () => {} } = {}) {
   const known = before(transcript, runId, pen);
   let turn = begin();
+  let isWhole = false;
   try {
     for await (const chunk of chunks(await follow(runId))) {
       turn = fold(turn, chunk);
-      pen.write(rest(said(turn), known));
+      pen.write(rest(turn.parts, known));
       if (chunk.type === "interrupt") asked(chunk);
-      if (chunk.type === "interrupt" || chunk.type === "done") break;
+      isWhole = chunk.type === "interrupt" || chunk.type === "done";
+      if (isWhole) break;
     }
   } finally {
-    pen.close();
+    pen.close(isWhole ? rest(turn.parts, known) : undefined);
   }
   return { ...turn, isNew: pen.key !== undefined };
 }
@@ -32,7 +35,7 @@ export async function listen(transcript, runId, pen, signal) {
   try {
     for await (const chunk of chunks(await follow(runId, signal))) {
       turn = fold(turn, chunk);
-      if (!signal.aborted) pen.write(rest(said(turn), known));
+      if (!signal.aborted) pen.write(rest(turn.parts, known));
     }
   } catch {
     // It was told to end, or the connection broke.
@@ -40,18 +43,25 @@ export async function listen(transcript, runId, pen, signal) {
 }
 
 /** What the transcript has of a run, but for what this pen writes. */
-const before = (transcript, runId, pen) =>
-  transcript.all().filter(([key, entry]) => entry.runId === runId && key !== pen.key).map(([, entry]) => entry.text).join("");
+function before(transcript, runId, pen) {
+  const entries = transcript.all().filter(([key, entry]) => entry.runId === runId && key !== pen.key).map(([, entry]) => entry);
+  const shown = entries.flatMap((entry) => entry.parts ?? []).map(identity);
+  return { text: entries.map((entry) => entry.text).join(""), shown: new Set(shown) };
+}
 
-/** What `all` says after `known`. White space does not count: paragraphs may be cut in other places. */
-export function rest(all, known) {
-  const wanted = known.replaceAll(/\s/g, "");
-  let count = 0;
-  let at = 0;
-  for (; at < all.length && count < wanted.length; at += 1) {
-    if (/\s/.test(all[at])) continue;
-    if (all[at] !== wanted[count]) return "";
-    count += 1;
-  }
-  return count < wanted.length ? "" : all.slice(at).trim();
+const solid = (text) => text.replaceAll(/\s/g, "");
+
+/** The parts that come after what is known. White space does not count: paragraphs may be cut in other places. */
+export function rest(parts, known) {
+  const wanted = solid(known.text);
+  if (!solid(said(parts)).startsWith(wanted)) return [];
+  let count = wanted.length;
+  const left = (part) => {
+    if (part.text === undefined) return known.shown.has(identity(part)) ? undefined : part;
+    let at = 0;
+    for (; at < part.text.length && count > 0; at += 1) if (!/\s/.test(part.text[at])) count -= 1;
+    const text = at === 0 ? part.text : part.text.slice(at).trim();
+    return text === "" ? undefined : { ...part, text };
+  };
+  return parts.map(left).filter(Boolean);
 }

@@ -1,6 +1,7 @@
 // The conversation on the screen.
 
 import { el, show } from "./dom.js";
+import { Parts } from "./shown.js";
 
 const WHO = { you: "You", flow: "Workflow", note: "Note" };
 
@@ -22,11 +23,11 @@ export class Log {
     }
     const item = this.#shown.get(key) ?? this.#insert(key, entry);
     const isAtEnd = innerHeight + scrollY >= document.documentElement.scrollHeight - 120;
-    show(item.text, entry.text);
-    item.text.toggleAttribute("data-open", Boolean(entry.open));
+    item.parts.show(entry.parts ?? [{ text: entry.text }], Boolean(entry.open));
+    item.isOpen = Boolean(entry.open);
     item.about.hidden = !entry.about;
     show(item.about, entry.about ?? "");
-    const isOpen = [...this.#shown.values()].some((one) => one.text.hasAttribute("data-open"));
+    const isOpen = [...this.#shown.values()].some((one) => one.isOpen);
     // A reader of the screen hears what is complete, not word by word.
     this.#node.setAttribute("aria-busy", String(isOpen));
     if (isAtEnd) scrollTo({ top: document.documentElement.scrollHeight });
@@ -34,11 +35,11 @@ export class Log {
 
   #insert(key, entry) {
     const about = el("p", { class: "about" });
-    const text = el("p", { class: "said" });
-    const node = el("article", { class: `entry ${entry.who}`, "data-key": key }, el("p", { class: "who" }, WHO[entry.who]), about, text);
+    const parts = new Parts();
+    const node = el("article", { class: `entry ${entry.who}`, "data-key": key }, el("p", { class: "who" }, WHO[entry.who]), about, parts.node);
     const later = [...this.#node.children].find((other) => other.dataset.key > key);
     this.#node.insertBefore(node, later ?? null);
-    const item = { node, about, text };
+    const item = { node, about, parts, isOpen: false };
     this.#shown.set(key, item);
     return item;
   }

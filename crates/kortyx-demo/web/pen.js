@@ -1,5 +1,7 @@
 // Writes one entry of a transcript while it grows.
 
+import { said, weigh } from "./part.js";
+
 /** How often it is written down, in milliseconds. */
 const WRITE_EVERY = 200;
 
@@ -7,7 +9,7 @@ const WRITE_EVERY = 200;
 export class Pen {
   #transcript;
   #runId;
-  #text;
+  #entry;
   #written = 0;
 
   /** For what a run says; with a key it goes on with that entry. */
@@ -15,25 +17,30 @@ export class Pen {
     this.#transcript = transcript;
     this.#runId = runId;
     this.key = key;
-    this.#text = (key && transcript.read(key)?.text) ?? "";
+    const entry = key && transcript.read(key);
+    this.#entry = { text: entry?.text ?? "", parts: entry?.parts ?? (entry ? [{ text: entry.text }] : []) };
   }
 
-  /** All that the entry says by now. It never gets shorter: what is read again is there already. */
-  write(text) {
-    if (text.length <= this.#text.length) return;
-    this.#text = text;
-    if (this.key === undefined) this.key = this.#transcript.add(this.#entry(true));
-    else if (Date.now() - this.#written > WRITE_EVERY) this.#transcript.write(this.key, this.#entry(true));
-    else return this.#transcript.show(this.key, this.#entry(true));
+  /** All that the entry says by now. It says more each time: what is read again is there already. */
+  write(parts) {
+    if (weigh(parts) <= weigh(this.#entry.parts)) return;
+    this.#entry = { text: said(parts), parts };
+    if (this.key === undefined) this.key = this.#transcript.add(this.#whole(true));
+    else if (Date.now() - this.#written > WRITE_EVERY) this.#transcript.write(this.key, this.#whole(true));
+    else return this.#transcript.show(this.key, this.#whole(true));
     this.#written = Date.now();
   }
 
-  /** Nothing comes any more. */
-  close() {
-    if (this.key !== undefined) this.#transcript.write(this.key, this.#entry(false));
+  /** Nothing comes any more. With parts, these are what was said in the end, be it less. */
+  close(parts) {
+    if (this.key === undefined) return;
+    if (parts?.length) this.#entry = { text: said(parts), parts };
+    this.#transcript.write(this.key, this.#whole(false));
   }
 
-  #entry(open) {
-    return { who: "flow", text: this.#text, runId: this.#runId, ...(open && { open }) };
+  #whole(open) {
+    const { text, parts } = this.#entry;
+    const isPlain = parts.every((part) => part.text !== undefined);
+    return { who: "flow", text, runId: this.#runId, ...(!isPlain && { parts }), ...(open && { open }) };
   }
 }

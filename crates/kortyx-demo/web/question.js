@@ -1,10 +1,12 @@
 // A question on the screen: a form for its kind, its deadline, and what became of it.
 
 import { options as fetchOptions } from "./api.js";
+import { approval } from "./approval.js";
 import { el, freshId, show } from "./dom.js";
 import { Unreadable, form as schemaForm } from "./schema.js";
 import { left } from "./time.js";
-import { words } from "./words.js";
+import { facts } from "./value.js";
+import { isApproval, title, words } from "./words.js";
 
 /** When the deadline is worth an announcement, in milliseconds before it. */
 const URGENT = 60_000;
@@ -143,8 +145,8 @@ export class QuestionCard {
 
 /** The form's part for this kind: element, `read`, the labels of options, and the control to begin with. */
 function fields(input) {
-  const title = input.question ?? (input.contract ? `Please fill in: ${input.contract}` : "Your answer");
-  const field = input.kind === "text" ? text(input, title) : input.kind === "custom" ? contract(input, title) : selection(input, title);
+  const make = input.kind === "text" ? text : isApproval(input) ? approval : input.kind === "custom" ? contract : selection;
+  const field = make(input, title(input));
   return { labels: new Map(), first: () => field.node.querySelector("input, select, textarea"), ...field };
 }
 
@@ -172,16 +174,10 @@ export function sendOnEnter(event) {
 
 function contract(input, title) {
   const inner = schemaForm(input.responseSchema ?? {});
-  const node = el("fieldset", {}, el("legend", { class: "ask" }, title), facts(input.request), inner.node);
+  const { question, ...rest } = input.request ?? {};
+  const about = question === title ? rest : input.request;
+  const node = el("fieldset", {}, el("legend", { class: "ask" }, title), facts(about), inner.node);
   return { node, read: () => ({ type: "value", value: inner.read() }) };
-}
-
-/** What a contract's request says. */
-function facts(request) {
-  if (request === null || typeof request !== "object" || Array.isArray(request)) return undefined;
-  const plain = (value) => (Array.isArray(value) ? value.map(plain).join(", ") : typeof value === "object" ? JSON.stringify(value) : String(value));
-  const rows = Object.entries(request).map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, plain(value))));
-  return el("dl", { class: "facts" }, ...rows);
 }
 
 function selection(input, title) {

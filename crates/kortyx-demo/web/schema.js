@@ -7,10 +7,13 @@ const INPUTS = { date: "date", time: "time", "date-time": "datetime-local", emai
 /** What is typed does not read. */
 export class Unreadable extends Error {}
 
-/** A form for a value of this schema: its element, and `read`, which gives the value or throws `Unreadable`. */
-export function form(schema) {
-  const { shape } = resolve(schema, schema);
-  const field = isObject(shape) ? object(shape, schema, "") : control(shape, schema, { label: shape.title ?? "Answer", path: "", required: true });
+/**
+ * A form for a value of this schema: its element, and `read`, which gives the value or throws `Unreadable`. It may begin with a value. A
+ * schema that is a part of another one names its root and its place.
+ */
+export function form(schema, { root = schema, value, path = "" } = {}) {
+  const { shape } = resolve(schema, root);
+  const field = isObject(shape) ? object(shape, root, path, value) : control(shape, root, { label: shape.title ?? "Answer", path, required: true, value });
   return { ...field, read: () => field.read() ?? null };
 }
 
@@ -54,10 +57,10 @@ export function choices(shape) {
   return "const" in shape ? [{ value: shape.const, label: String(shape.const) }] : undefined;
 }
 
-function object(shape, root, path) {
+function object(shape, root, path, value) {
   const fields = Object.entries(shape.properties).map(([name, schema]) => {
     const { shape: inner, nullable } = resolve(schema, root);
-    const place = { label: inner.title ?? name, path: `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}` };
+    const place = { label: inner.title ?? name, path: `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, value: value?.[name] };
     const required = (shape.required ?? []).includes(name) && !nullable;
     return [name, control(inner, root, { ...place, required })];
   });
@@ -68,8 +71,9 @@ function object(shape, root, path) {
   return { node: el("div", { class: "fields" }, ...fields.map(([, field]) => field.node)), read };
 }
 
-function control(shape, root, place) {
-  if (isObject(shape)) return group(shape, place, object(shape, root, place.path));
+function control(declared, root, place) {
+  if (isObject(declared)) return group(declared, place, object(declared, root, place.path, place.value));
+  const shape = place.value === undefined ? declared : { ...declared, default: place.value };
   const allowed = choices(shape);
   if (allowed) return select(shape, place, allowed);
   switch (shape.type) {
@@ -107,6 +111,7 @@ function group(shape, { label }, inner) {
 function select(shape, place, allowed) {
   const options = allowed.map(({ label }, index) => el("option", { value: index }, label));
   const node = el("select", {}, el("option", { value: "" }, place.required ? "Choose…" : "None"), ...options);
+  node.selectedIndex = 1 + allowed.findIndex(({ value }) => shape.default !== undefined && JSON.stringify(value) === JSON.stringify(shape.default));
   return { node: labelled(shape, place, node), read: () => (node.value === "" ? undefined : allowed[Number(node.value)].value) };
 }
 
@@ -145,19 +150,22 @@ function list(shape, root, place) {
   const { shape: item } = resolve(shape.items, root);
   const allowed = choices(item);
   if (allowed) {
-    const boxes = allowed.map(({ label }) => [el("input", { type: "checkbox", "data-path": place.path }), label]);
+    const isOn = (value) => Array.isArray(shape.default) && shape.default.includes(value);
+    const boxes = allowed.map(({ label, value }) => [el("input", { type: "checkbox", "data-path": place.path, checked: isOn(value) }), label]);
     const options = boxes.map(([box, label]) => el("label", { class: "option" }, box, el("span", {}, label)));
     const node = group(shape, place, { node: el("div", { class: "options" }, ...options) }).node;
     return { node, read: () => allowed.filter((_, index) => boxes[index][0].checked).map(({ value }) => value) };
   }
   if (item.type !== "string") return json(shape, place);
   const node = el("textarea", { rows: 3 });
+  node.value = Array.isArray(shape.default) ? shape.default.join("\n") : "";
   const read = () => node.value.split("\n").map((text) => text.trim()).filter(Boolean);
   return { node: labelled(shape, place, node, "One on each line."), read };
 }
 
 function json(shape, place) {
   const node = el("textarea", { rows: 4, spellcheck: "false", class: "code" });
+  node.value = shape.default === undefined ? "" : JSON.stringify(shape.default, null, 2);
   const read = () => {
     if (node.value.trim() === "") return undefined;
     try {

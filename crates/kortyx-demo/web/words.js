@@ -1,4 +1,6 @@
-// Errors in words.
+// Errors and questions in words.
+
+import { named } from "./value.js";
 
 const WORDS = {
   INTERRUPT_ALREADY_RESOLVED: "Somebody else answered this question first, perhaps you in another tab. Their answer counts.",
@@ -30,6 +32,16 @@ export function words(failure) {
 
 /** A JSON pointer for people. */
 const place = (path) => path.split("/").slice(1).map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")).join(" › ");
+
+/** A question whether a tool may run. */
+export const isApproval = (input) => input.schemaId === "kortyx.tool-approval" && input.request?.digest !== undefined;
+
+/** What a question asks. */
+export function title(input) {
+  if (isApproval(input)) return `May it do this? ${named(input.request.tool)}`;
+  const asks = input.question ?? input.request?.question;
+  return typeof asks === "string" ? asks : input.contract ? `Please fill in: ${input.contract}` : "Your answer";
+}
 
 /** What became of a question that is not open any more. */
 export function ending(status) {

@@ -34,7 +34,7 @@ const tests = {
   },
 
   async text_of_a_node_is_one_paragraph_and_messages_are_their_own() {
-    const { begin, fold, said } = await load("turn");
+    const [{ begin, fold }, { said }] = [await load("turn"), await load("part")];
     const turn = [
       { type: "text-delta", node: "a", delta: "One " },
       { type: "text-delta", node: "a", delta: "two" },
@@ -43,7 +43,80 @@ const tests = {
       { type: "text-delta", node: "b", delta: "Five" },
       { type: "unheard-of" },
     ].reduce(fold, begin());
-    equal(said(turn), "One two\n\nThree\n\nFour\n\nFive");
+    equal(said(turn.parts), "One two\n\nThree\n\nFour\n\nFive");
+  },
+
+  async a_pass_that_begins_again_takes_back_what_it_said() {
+    const [{ begin, fold }, { said }] = [await load("turn"), await load("part")];
+    const [first, second] = ["0", "1"].map((segmentId) => ({ node: "a", opId: "op", segmentId }));
+    const turn = [
+      { type: "text-start", ...first },
+      { type: "text-delta", ...first, delta: "One" },
+      { type: "text-start", ...second },
+      { type: "text-delta", ...second, delta: "Tw" },
+      { type: "text-start", ...second },
+      { type: "text-delta", ...second, delta: "Three" },
+    ].reduce(fold, begin());
+    equal(said(turn.parts), "One\n\nThree");
+  },
+
+  async a_call_is_one_part_from_its_start_to_its_end() {
+    const { begin, fold } = await load("turn");
+    const call = { node: "a", opId: "op", tool: "look", toolCallId: "call_0_0" };
+    const [start, result] = [{ type: "tool-call-start", ...call, input: { day: "x" } }, { type: "tool-call-result", ...call, content: "text" }];
+    const running = { id: "op/call_0_0", tool: "look", status: "running", input: { day: "x" } };
+    equal(fold(begin(), start).parts, [{ call: running }]);
+    equal([start, result].reduce(fold, begin()).parts, [{ call: { ...running, status: "done", output: "text" } }]);
+  },
+
+  async a_card_grows_and_is_final_or_gone() {
+    const { begin, fold } = await load("turn");
+    const chunk = (kind, more) => ({ type: "structured-data", streamId: "s", dataType: "t", kind, ...more });
+    const grown = [
+      chunk("set", { path: "title", value: "Tea" }),
+      chunk("text-delta", { path: "about.text", delta: "Hot " }),
+      chunk("text-delta", { path: "about.text", delta: "water" }),
+      chunk("append", { path: "tips", items: ["a"] }),
+      chunk("set", { path: "rows.0.x", value: 1 }),
+      chunk("set", { path: "title.x", value: 1 }),
+      chunk("append", { path: "title", items: [1] }),
+    ].reduce(fold, begin());
+    equal(grown.parts[0].card.data, { title: "Tea", about: { text: "Hot water" }, tips: ["a"], rows: [{ x: 1 }] });
+    const final = [chunk("final", { data: { title: "T" } }), chunk("set", { path: "title", value: "late" })].reduce(fold, grown);
+    equal([final.parts[0].card.data, final.parts[0].card.isFinal], [{ title: "T" }, true]);
+    equal(fold(grown, { type: "structured-data-invalidated", streamId: "s" }).parts, []);
+  },
+
+  async a_decision_is_told_in_words() {
+    const { spoken } = await load("answer");
+    const told = (value) => spoken({ type: "value", value: { digest: "d", ...value } });
+    equal(told({ decision: "approve" }), "Approved");
+    equal(told({ decision: "approve", arguments: { guests: 3 } }), "Approved, with changes\nguests: 3");
+    equal([told({ decision: "reject" }), told({ decision: "reject", feedback: "Too late." })], ["Rejected", "Rejected. Too late."]);
+  },
+
+  async an_approval_shows_the_arguments_and_sends_them_only_when_they_were_changed() {
+    const { approval } = await load("approval");
+    const request = { tool: "book", digest: "d", arguments: { guests: 2, kind: "b", note: "x" } };
+    const properties = { guests: { $ref: "#/$defs/Count" }, kind: { enum: ["a", "b"] }, note: { type: "string", maxLength: 60 } };
+    const responseSchema = { properties: { arguments: { type: "object", properties } }, $defs: { Count: { type: "integer" } } };
+    const { node, read } = approval({ request, responseSchema }, "May it?");
+    const at = (css) => node.querySelector(css);
+    try {
+      read();
+      throw new Error("nothing was decided");
+    } catch (error) {
+      equal(error.constructor.name, "Unreadable");
+    }
+    at("[value=approve]").click();
+    equal(read().value, { decision: "approve", digest: "d" });
+    at("[data-path='/arguments/guests']").value = "3";
+    equal(read().value, { decision: "approve", digest: "d", arguments: { guests: 3, kind: "b", note: "x" } });
+    document.body.append(node);
+    at("[value=reject]").click();
+    at("[data-path='/feedback']").value = " no ";
+    equal(read().value, { decision: "reject", digest: "d", feedback: "no" });
+    node.remove();
   },
 
   async a_question_asked_again_is_one_question() {
@@ -131,10 +204,13 @@ const tests = {
 
   async what_a_run_said_beyond_what_is_known_is_found() {
     const { rest } = await load("follow");
-    equal(rest("One two\n\nThree", "One two"), "Three");
-    equal(rest("One two three", "One\n\ntwo"), "three");
-    equal(rest("One", ""), "One");
-    equal([rest("One", "One"), rest("One", "One two"), rest("One two", "Other")], ["", "", ""]);
+    const left = (text, known) => rest([{ text }], { text: known, shown: new Set() }).map((part) => part.text);
+    equal(left("One two\n\nThree", "One two"), ["Three"]);
+    equal(left("One two three", "One\n\ntwo"), ["three"]);
+    equal(left("One", ""), ["One"]);
+    equal([left("One", "One"), left("One", "One two"), left("One two", "Other")], [[], [], []]);
+    const parts = [{ text: "One" }, { call: { id: "a" } }, { text: "Two" }, { call: { id: "b" } }];
+    equal(rest(parts, { text: "One", shown: new Set(["call:a"]) }), [{ text: "Two" }, { call: { id: "b" } }]);
   },
 
   async the_history_is_what_was_said_and_not_what_was_noted() {

@@ -1,5 +1,6 @@
 //! What is tested.
 
+mod assistant;
 mod deadline;
 mod inbox;
 mod keyboard;
