@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use kortyx_reason::{Message, REQUEST_INPUT_PREFIX, Script, ScriptedModel};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     DETAILS, Details,
-    tables::{Booked, Found},
+    tables::{Booked, Found, Wanted},
 };
 
 /// Between two pieces of four letters: about as fast as models write.
@@ -91,18 +91,18 @@ fn look(details: &Details) -> Script {
 
 /// Takes the first of the tables.
 fn propose(turn: &[Message], content: &str) -> Script {
-    let (wanted, found) = (called(turn, "find_tables"), read::<Vec<Found>>(content).unwrap_or_default());
-    let Some(table) = found.first() else { return Script::new().text("There is no table for so many.") };
-    let Found { restaurant, time, .. } = table;
-    let booking = json!({
-        "restaurant": restaurant, "time": time, "day": wanted["day"], "guests": wanted["guests"], "note": "By the window, please.",
-    });
-    let text = format!("{} are free. I would take {restaurant}, at {time}.", count(found.len()));
+    let found = read::<Vec<Found>>(content).unwrap_or_default();
+    let (Some(Wanted { day, guests }), Some(Found { restaurant, time, .. })) = (wanted(turn), found.first()) else {
+        return Script::new().text("There is no table for so many.");
+    };
+    let note = "By the window, please.";
+    let text = format!("{} free. I would take {restaurant}, at {time}.", count(found.len()));
+    let booking = json!({"restaurant": restaurant, "time": time, "day": day, "guests": guests, "note": note});
     Script::new().text(text).call("book_table", booking)
 }
 
 fn count(tables: usize) -> String {
-    format!("{tables} {}", if tables == 1 { "table" } else { "tables" })
+    if tables == 1 { "One table is".into() } else { format!("{tables} tables are") }
 }
 
 /// What was booked, which a person may have changed.
@@ -115,14 +115,14 @@ fn conclude(content: &str) -> Script {
     Script::new().text(format!("Booked: {restaurant}, {day}, for {guests}. Your confirmation is {confirmation}."))
 }
 
-/// The arguments of the last call of this tool.
-fn called(turn: &[Message], tool: &str) -> Value {
+/// What was looked for last.
+fn wanted(turn: &[Message]) -> Option<Wanted> {
     let calls = turn.iter().rev().filter_map(|message| match message {
         Message::Assistant { tool_calls, .. } => Some(tool_calls),
         _ => None,
     });
-    let last = calls.flatten().find(|call| call.tool == tool);
-    last.and_then(|call| read(&call.arguments)).unwrap_or_default()
+    let last = calls.flatten().find(|call| call.tool == "find_tables");
+    last.and_then(|call| read(&call.arguments))
 }
 
 fn read<T: DeserializeOwned>(text: &str) -> Option<T> {
