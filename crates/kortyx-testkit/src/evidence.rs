@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kortyx_orchestrator::Agent;
-use kortyx_protocol::{RequestId, RunId, json};
+use kortyx_protocol::{RequestId, RunId, StreamChunk, json};
 use kortyx_store::{InterruptRecord, InterruptStatus, RunStatus, StoreExt as _};
 
 use crate::{
@@ -14,6 +14,8 @@ use crate::{
 
 /// How many things are read at once.
 const AT_ONCE: usize = 8;
+/// How many chunks are read at once.
+const CHUNKS: u32 = 500;
 
 /// What the processes of a world left behind: the log, and every question that it names as storage knows it.
 pub struct Evidence<'a> {
@@ -96,7 +98,8 @@ impl<'a> Evidence<'a> {
             Some(data) => data.to_value().doing("reading an output")?,
             None => serde_json::Value::Null,
         };
-        let run = EndedRun { record, data, questions, effects };
+        let (notes, said) = (self.notes(run_id), self.said(run_id).await?);
+        let run = EndedRun { record, data, questions, effects, notes, said };
         let verdict = self.world.subject().verify(&run);
         verdict.or_else(|wrong| broken(Invariant::Subject, format!("{run_id}: {wrong}: {run:?}")))
     }
@@ -153,6 +156,7 @@ impl<'a> Evidence<'a> {
     /// An effect was executed again only where a [kill switch](crate::Kill) fell between it and its record, while at most so many
     /// others were under way in its run: 0 when the run's effects come one after the other.
     pub fn check_repeats(&self, others: usize) -> Result<(), Error> {
+        let is_recorded = |line: &Line, of: &str| matches!(&line.event, Event::Recorded { key } if key == of);
         let is_excuse = |between: &[Line]| match others {
             0 => !between.iter().any(|line| matches!(line.event, Event::Stored { .. })),
             _ => between.iter().filter(|line| matches!(line.event, Event::Effect { .. })).count() <= others,
@@ -164,10 +168,35 @@ impl<'a> Evidence<'a> {
                 let between = self.lines.get(before + 1..now).unwrap_or_default();
                 let kill = between.iter().position(|line| matches!(line.event, Event::Fired { .. }));
                 let is_excused = kill.and_then(|kill| between.get(..kill)).is_some_and(is_excuse);
+                let is_excused = is_excused && !between.iter().any(|line| is_recorded(line, key));
                 holds(is_excused, Invariant::StepsHappenOnce, || format!("`{name}` was repeated: {:#?}", self.lines))?;
             }
         }
         Ok(())
+    }
+
+    /// What was noted of a run.
+    fn notes(&self, run_id: &RunId) -> Vec<String> {
+        let of_run = self.lines.iter().filter_map(|line| match &line.event {
+            Event::Noted { run_id: of, text } if of == run_id => Some(text.clone()),
+            _ => None,
+        });
+        of_run.collect()
+    }
+
+    /// What a run said.
+    async fn said(&self, run_id: &RunId) -> Result<Vec<StreamChunk>, Error> {
+        let mut said = Vec::new();
+        let mut after = 0;
+        loop {
+            let page = self.agent.store().chunks(run_id, after, CHUNKS).await.doing("reading chunks")?;
+            let chunks = page.map(|page| page.chunks).unwrap_or_default();
+            let Some(last) = chunks.last() else { return Ok(said) };
+            after = last.number;
+            for record in &chunks {
+                said.push(json::from_slice(&record.chunk).doing("reading a chunk")?);
+            }
+        }
     }
 
     /// The questions of a run that were answered, in the order of their answers.

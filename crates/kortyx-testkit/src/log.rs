@@ -73,6 +73,13 @@ pub enum Event {
         /// The world does nothing when it has seen this key before.
         key: String,
     },
+    /// Something that the subject wants to know when the run has ended.
+    Noted {
+        /// The run.
+        run_id: RunId,
+        /// What.
+        text: String,
+    },
     /// The result of the step that had an effect became durable.
     Recorded {
         /// The effect's key.
@@ -125,15 +132,24 @@ impl Log {
     pub async fn effect(&self, ctx: &NodeContext, id: &str, name: &str) -> Result<(), NodeError> {
         let act = || {
             let key = ctx.idempotency_key(id);
-            let event = Event::Effect { run_id: ctx.run_id().clone(), name: name.to_owned(), key: key.clone() };
-            let done = self.append(event).map(|()| {
-                self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone());
-                key
-            });
+            let done = self.effect_under(ctx.run_id(), name, &key).map(|()| key);
             async { done }
         };
         // The key is the step's result, so that it can be found in what is recorded.
         ctx.step(id, act).await.map(|_: String| ())
+    }
+
+    /// Changes the outside world once for this key, from what is a step already, such as a tool or a pass of a model. The key must be
+    /// in what the step returns, so that it can be found in what is recorded.
+    pub fn effect_under(&self, run_id: &RunId, name: &str, key: &str) -> io::Result<()> {
+        self.append(Event::Effect { run_id: run_id.clone(), name: name.to_owned(), key: key.to_owned() })?;
+        self.unrecorded.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned());
+        Ok(())
+    }
+
+    /// Keeps a text for [`Subject::verify`](crate::Subject::verify).
+    pub fn note(&self, run_id: &RunId, text: impl Into<String>) -> io::Result<()> {
+        self.append(Event::Noted { run_id: run_id.clone(), text: text.into() })
     }
 
     /// The effects of this process whose keys are in these journal entries: once those are stored, their steps are recorded.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use kortyx_orchestrator::{Agent, AgentBuilder, OrchestratorError};
-use kortyx_protocol::{ExecutionResult, InterruptInput, ResumeResponse};
+use kortyx_protocol::{ExecutionResult, InterruptInput, ResumeResponse, StreamChunk};
 use kortyx_store::{InterruptRecord, RunRecord, Scope, Store};
 use serde_json::Value;
 
@@ -66,4 +66,8 @@ pub struct EndedRun {
     pub questions: Vec<InterruptRecord>,
     /// The names of its effects.
     pub effects: BTreeSet<String>,
+    /// What was [noted](Log::note) of it, in order, by whatever processes.
+    pub notes: Vec<String>,
+    /// What it said, in order.
+    pub said: Vec<StreamChunk>,
 }

@@ -2,6 +2,7 @@
 
 mod flow;
 mod leftovers;
+mod reasoning;
 mod subject;
 mod verdict;
 

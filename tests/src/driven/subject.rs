@@ -11,7 +11,7 @@ use kortyx::{
 use kortyx_testkit::{BoxError, EndedRun, Log, Subject};
 use serde_json::json;
 
-use super::{Flows, leftovers, verdict};
+use super::{Flows, leftovers, reasoning, verdict};
 use crate::place::{Place, Time};
 
 /// What every run's context holds.
@@ -32,6 +32,8 @@ pub enum Flow {
     Asking(usize),
     /// A response that ends before the work, and a question after it.
     Background,
+    /// A model that calls three tools, one of which is approved, asks a question and streams.
+    Reasoning,
 }
 
 impl Driven {
@@ -71,8 +73,9 @@ impl Driven {
 
     /// The answer to a question that carries this text.
     pub fn answer_to(question: &InterruptInput, text: &str) -> ResumeResponse {
-        match question.kind {
-            InterruptKind::Custom => ResumeResponse::value(json!({ "answer": text })),
+        match (question.kind, question.contract.as_deref()) {
+            (InterruptKind::Custom, Some("tool_approval")) => ResumeResponse::value(json!({"decision": "approve"})),
+            (InterruptKind::Custom, _) => ResumeResponse::value(json!({ "answer": text })),
             _ => ResumeResponse::text(text),
         }
     }
@@ -91,6 +94,7 @@ impl Subject for Driven {
 
     fn agent(&self, builder: AgentBuilder, log: &Log) -> Result<AgentBuilder, BoxError> {
         let flows = Flows::new(log)?;
+        let builder = builder.workflow(&reasoning::workflow(log)?);
         let builder = builder.workflow(&flows.rich).workflow(&flows.child).workflow(&flows.asking);
         Ok(builder.workflow(&flows.crowd).workflow(&flows.background))
     }
@@ -100,6 +104,7 @@ impl Subject for Driven {
             Flow::Rich => ("rich", json!({})),
             Flow::Asking(times) => ("asking", json!(times)),
             Flow::Background => ("background", json!({})),
+            Flow::Reasoning => ("reasoning", json!({})),
         };
         let input = RawJson::of(&input).map_err(|error| OrchestratorError::InvalidRequest(error.to_string()))?;
         agent.execute_by_id(id, None, input, Self::options(number)).await
@@ -118,6 +123,7 @@ impl Subject for Driven {
             "rich" => verdict::rich(run),
             "asking" => verdict::asking(run),
             "background" => verdict::background(run),
+            "reasoning" => reasoning::verdict(run),
             _ => Ok(()),
         }
     }

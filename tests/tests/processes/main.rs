@@ -11,6 +11,7 @@ mod crowd;
 mod memory;
 mod pause;
 mod race;
+mod reasoning;
 mod stale;
 mod sweep;
 mod world;
@@ -26,7 +27,7 @@ const LIMIT: Duration = Duration::from_mins(5);
 fn main() -> ExitCode {
     let is_memory_lane = std::env::var("KORTYX_TEST_STORE").is_ok_and(|store| store == "memory");
     let shared = [sweep::trials(), chain::trials(), race::trials(), crowd::trials(), stale::trials(), pause::trials()];
-    let shared = shared.into_iter().chain([background::trials()]);
+    let shared = shared.into_iter().chain([background::trials(), reasoning::trials()]);
     let shared = shared.flatten().map(|trial| trial.with_ignored_flag(is_memory_lane));
     let trials = memory::trials().into_iter().chain(shared).collect();
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
