@@ -14,7 +14,6 @@
 mod counter;
 pub mod driven;
 mod facts;
-mod faulty;
 mod heard;
 pub mod place;
 mod process;
@@ -27,8 +26,8 @@ mod world;
 
 pub use counter::Counter;
 pub use facts::Facts;
-pub use faulty::{Faulty, Gate, Op, When};
 pub use heard::Heard;
+pub use kortyx_testkit::{Faulty, Gate, Op, When};
 pub use process::Process;
 pub use reading::{
     code, data, ends, eventually, failure, handle, input_of, kinds, only, questions, reason, takes_over, text_of,

@@ -3,6 +3,7 @@
 mod clerk;
 mod error;
 mod evidence;
+mod faulty;
 mod kill;
 mod log;
 mod member;
@@ -21,6 +22,7 @@ mod world;
 
 pub use error::{BoxError, Error, Invariant};
 pub use evidence::Evidence;
+pub use faulty::{Faulty, Gate, Op, When};
 pub use kill::Kill;
 pub use log::{Event, Line, Log};
 pub use member::member;

@@ -162,9 +162,10 @@ pub(super) fn verdict(run: &EndedRun) -> Result<(), String> {
     equal("questions", &run.questions.len(), &QUESTIONS)?;
     let passes = one_history(&run.notes)?;
     equal("passes", &passes.len(), &4)?;
-    let last = passes.last().map(|given| key_of(given)).transpose()?.unwrap_or_default();
+    let last = passes.last().map(key_of).transpose()?.unwrap_or_default();
     equal("text", &run.data.get("text"), &Some(&json!(last)))?;
-    let results = json!([["look_up", "completed"], ["order", "completed"], ["note", "completed"], ["note_", "invalid"]]);
+    let results =
+        json!([["look_up", "completed"], ["order", "completed"], ["note", "completed"], ["note_", "invalid"]]);
     equal("results", &run.data.get("results"), &Some(&results))?;
     let answered = run.questions.first().and_then(|question| question.answer.as_ref()).ok_or("no answer")?;
     let answered: Value = json::from_slice(answered).map_err(|error| error.to_string())?;

@@ -14,8 +14,12 @@ const FEWEST: u64 = 12;
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        trial("k03_a_kill_before_any_point_of_a_reasoning_loop_repeats_nothing_that_was_stored", || run(Sweep::before())),
-        trial("k03_a_kill_after_any_point_of_a_reasoning_loop_loses_nothing_and_repeats_nothing", || run(Sweep::after())),
+        trial("k03_a_kill_before_any_point_of_a_reasoning_loop_repeats_nothing_that_was_stored", || {
+            run(Sweep::before())
+        }),
+        trial("k03_a_kill_after_any_point_of_a_reasoning_loop_loses_nothing_and_repeats_nothing", || {
+            run(Sweep::after())
+        }),
     ]
 }
 

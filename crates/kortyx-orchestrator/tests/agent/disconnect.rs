@@ -14,10 +14,8 @@ use kortyx_protocol::{ChatMessage, ResumeMeta, ResumeResponse, StreamChunk};
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
 use kortyx_store::RunStatus;
 
-use crate::{
-    faulty::Faulty,
-    world::{Gate, World, busy, review, scope, session, settle, slow},
-};
+use crate::world::{Gate, World, busy, review, scope, session, settle, slow};
+use kortyx_testkit::{Faulty, Op};
 
 fn turn(agent: &Agent) -> kortyx_orchestrator::ChatStream {
     agent.stream_chat(vec![ChatMessage::user("Hello")], ChatOptions::new().session(session()))
@@ -80,11 +78,11 @@ async fn a_request_may_say_otherwise_than_the_agent_what_becomes_of_its_turn() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_is_being_stored_as_the_client_leaves_stands_and_its_question_can_be_answered() {
     let world = World::new();
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let builder = world.builder().shared_store(store.clone()).workflow(&review());
     let agent = builder.build().await.unwrap();
     let stream = turn(&agent);
-    store.during("suspend", move || drop(stream));
+    store.during(Op::Suspend, move || drop(stream));
     tokio::time::sleep(Duration::from_secs(30)).await;
     settle(&agent).await;
     assert_eq!(ended(&world), None);
@@ -97,11 +95,11 @@ async fn a_pause_that_is_being_stored_as_the_client_leaves_stands_and_its_questi
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_end_is_being_stored_as_the_client_leaves_has_ended_well() {
     let (world, gate) = (World::new(), Gate::new());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let builder = world.builder().shared_store(store.clone()).workflow(&slow(&gate));
     let agent = builder.build().await.unwrap();
     let stream = turn(&agent);
-    store.during("finish", move || drop(stream));
+    store.during(Op::Finish, move || drop(stream));
     gate.open();
     tokio::time::sleep(Duration::from_secs(30)).await;
     assert_eq!((ended(&world), gate.passed()), (Some(RunStatus::Completed), 1));

@@ -15,8 +15,8 @@ use kortyx_store::{
 };
 use serde_json::json;
 
-use crate::faulty::Faulty;
 use crate::world::{Gate, World, ask, code, handle, in_session, scope, settle};
+use kortyx_testkit::{Faulty, Op, When};
 
 /// Says something, asks, says what was answered.
 fn chatty() -> Workflow {
@@ -311,13 +311,13 @@ async fn a_stream_ends_with_the_agent_and_with_what_it_reads() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_fails_for_a_while_ends_no_stream() {
     let world = World::new();
-    let faulty = Faulty::new(world.store.clone());
+    let faulty = Faulty::over(world.store.clone());
     let agent = Agent::builder().shared_store(faulty.clone()).workflow(&chatty()).without_worker();
     let agent = agent.build().await.unwrap();
     let waiting = ask(&agent, &chatty()).await;
     let stream = follow(&agent, waiting.run_id(), 2).await;
-    for operation in ["chunks", "chunks", "run"] {
-        faulty.fail(operation);
+    for operation in [Op::Chunks, Op::Chunks, Op::Run] {
+        faulty.fail(operation, When::Before, 1);
     }
     agent.cancel(CancelTarget::Run(waiting.run_id().clone()), scope(), None).await.unwrap();
     assert_eq!(rest(stream).await, ["-:session", "-:cancelled", "-:done cancelled"]);

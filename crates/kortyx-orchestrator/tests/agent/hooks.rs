@@ -14,10 +14,8 @@ use kortyx_runtime::{FinalResponse, NodeContext, NodeError, NodeOutput, Workflow
 use kortyx_store::RunStatus;
 use serde_json::json;
 
-use crate::{
-    faulty::Faulty,
-    world::{Gate, World, review, session, settle, slow},
-};
+use crate::world::{Gate, World, review, session, settle, slow};
+use kortyx_testkit::{Faulty, Op, When};
 
 /// What the hooks heard, and in which order.
 #[derive(Clone, Default)]
@@ -233,10 +231,10 @@ async fn the_end_of_a_turn_is_heard_though_its_client_has_gone() {
 #[tokio::test]
 async fn a_response_that_is_cut_short_is_heard_with_its_failure() {
     let (world, heard) = (World::new(), Heard::default());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let builder = world.builder().shared_store(store.clone()).workflow(&review());
     let agent = heard.by(builder).build().await.unwrap();
-    store.fail("suspend");
+    store.fail(Op::Suspend, When::Before, 1);
     let chunks = play(&agent, ChatMessage::user("Hi"), "t1").await;
     assert_eq!(kinds(&chunks), ["session", "error", "done"]);
     let response = heard.last_finalized();

@@ -14,7 +14,6 @@ mod chat;
 mod disconnect;
 mod driven;
 mod execute;
-mod faulty;
 mod follow;
 mod hooks;
 mod recovery;

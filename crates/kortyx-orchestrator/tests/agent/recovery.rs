@@ -8,10 +8,8 @@ use kortyx_protocol::{ExecutionResult, Failure, FailureCode, ResumeResponse};
 use kortyx_runtime::{NodeContext, NodeError, NodeOutput, Workflow};
 use serde_json::json;
 
-use crate::{
-    faulty::Faulty,
-    world::{Gate, World, ask, code, data, handle, in_session, review, scope, settle, slow},
-};
+use crate::world::{Gate, World, ask, code, data, handle, in_session, review, scope, settle, slow};
+use kortyx_testkit::{Faulty, Op, When};
 
 fn approve() -> ResumeResponse {
     ResumeResponse::select(["approve"])
@@ -92,9 +90,9 @@ async fn a_run_that_another_process_took_over_is_left_to_it() {
 #[tokio::test]
 async fn nothing_is_announced_that_was_not_stored() {
     let (world, workflow) = (World::new(), review());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let agent = world.builder().shared_store(store.clone()).workflow(&workflow).build().await.unwrap();
-    store.fail("suspend");
+    store.fail(Op::Suspend, When::Before, 1);
     let failure: Failure = agent.execute(&workflow, json!({}), in_session()).await.unwrap_err().into();
     assert_eq!((failure.code, failure.retryable), (FailureCode::PersistenceError, Some(true)));
     assert!(!failure.message.contains("hunter2"), "{failure}");
@@ -106,10 +104,10 @@ async fn nothing_is_announced_that_was_not_stored() {
 #[tokio::test(start_paused = true)]
 async fn an_accepted_answer_survives_a_store_that_fails_afterwards() {
     let (world, workflow) = (World::new(), review());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let agent = world.builder().shared_store(store.clone()).workflow(&workflow).build().await.unwrap();
     let asked = handle(&ask(&agent, &workflow).await, "approval");
-    store.fail("finish");
+    store.fail(Op::Finish, When::Before, 1);
     assert_eq!(code(agent.resume(&asked, approve()).await), FailureCode::PersistenceError);
     let mut worker = agent.worker();
     assert_eq!(worker.pass().await.unwrap().recovered, 0, "it is held back for a moment");
@@ -122,9 +120,9 @@ async fn an_accepted_answer_survives_a_store_that_fails_afterwards() {
 async fn a_step_that_cannot_be_stored_does_not_begin() {
     let (world, gate) = (World::new(), Gate::new());
     let workflow = slow(&gate);
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let agent = world.builder().shared_store(store.clone()).workflow(&workflow).build().await.unwrap();
-    store.fail("open");
+    store.fail(Op::Open, When::Before, 1);
     gate.open();
     assert_eq!(code(agent.execute(&workflow, json!({}), in_session()).await), FailureCode::PersistenceError);
     assert_eq!(gate.passed(), 0);
@@ -133,12 +131,12 @@ async fn a_step_that_cannot_be_stored_does_not_begin() {
 #[tokio::test]
 async fn a_cycle_takes_four_calls_to_the_store() {
     let (world, workflow) = (World::new(), review());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let agent = world.builder().shared_store(store.clone()).workflow(&workflow).build().await.unwrap();
-    store.calls.lock().unwrap().clear();
+    store.take_calls();
     let asked = handle(&ask(&agent, &workflow).await, "approval");
     agent.resume(&asked, approve()).await.unwrap();
-    assert_eq!(*store.calls.lock().unwrap(), ["suspend", "interrupt", "answer", "finish"]);
+    assert_eq!(store.take_calls(), [Op::Suspend, Op::Interrupt, Op::Answer, Op::Finish]);
 }
 
 #[tokio::test]

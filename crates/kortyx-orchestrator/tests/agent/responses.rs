@@ -10,10 +10,10 @@ use kortyx_store::InterruptQuery;
 use serde_json::{Value, json};
 
 use crate::{
-    faulty::Faulty,
     talk::{self, counting, say},
     world::{Gate, World, data, handle, in_session, open, review, scope, session, settle},
 };
+use kortyx_testkit::{Faulty, Op, When};
 
 /// Answers at once, works, asks the staff, says something that nobody hears, and asks again.
 fn order(gate: &Gate) -> Workflow {
@@ -263,10 +263,10 @@ fn a_run_whose_process_dies_after_the_response_goes_on_elsewhere_without_a_reade
 #[tokio::test]
 async fn a_response_that_the_store_does_not_take_is_not_complete() {
     let (world, gate) = (World::new(), Gate::new());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let builder = world.builder().shared_store(store.clone()).workflow(&order(&gate));
     let agent = builder.build().await.unwrap();
-    store.fail("record");
+    store.fail(Op::Record, When::Before, 1);
     let chunks = turn(&agent).await;
     assert_eq!(said(&chunks), ["session", "Welcome.", "error", "done"]);
 }

@@ -8,10 +8,8 @@ use kortyx_store::RunStatus;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    faulty::Faulty,
-    world::{Gate, World, ask, code, data, handle, lenient, pair, review, scope, settle, slow},
-};
+use crate::world::{Gate, World, ask, code, data, handle, lenient, pair, review, scope, settle, slow};
+use kortyx_testkit::{Faulty, Op, When};
 
 #[tokio::test]
 async fn a_question_past_its_time_goes_on_with_its_default() {
@@ -118,12 +116,12 @@ async fn orphans(world: &World, workflow: &kortyx_runtime::Workflow, gate: &Gate
 #[tokio::test(start_paused = true)]
 async fn a_worker_goes_on_after_the_store_failed() {
     let (world, workflow) = (World::new(), review());
-    let store = Faulty::new(world.store.clone());
+    let store = Faulty::over(world.store.clone());
     let agent = world.builder().shared_store(store.clone()).workflow(&workflow).build().await.unwrap();
     let accepting = world.builder().accept_only().build().await.unwrap();
     let asked = handle(&ask(&agent, &workflow).await, "approval");
-    for operation in ["now", "expire_due", "expire_due", "claim_orphans", "prune"] {
-        store.fail(operation);
+    for operation in [Op::Now, Op::ExpireDue, Op::ExpireDue, Op::ClaimOrphans, Op::Prune] {
+        store.fail(operation, When::Before, 1);
     }
     let working = tokio::spawn(agent.worker().run(CancellationToken::new()));
     accepting.submit(vec![Answer::with_handle(&asked, ResumeResponse::select(["approve"]))]).await.unwrap();

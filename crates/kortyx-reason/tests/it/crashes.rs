@@ -12,12 +12,10 @@ use kortyx_protocol::{ResumeResponse, RunId, SessionId, Timestamp};
 use kortyx_reason::{Message, Reason, ReasonExt as _, Script, ScriptedModel, WhileWaiting};
 use kortyx_runtime::{NodeContext, Workflow};
 use kortyx_store::{InterruptQuery, ManualClock, RunStatus, Scope, Store};
+use kortyx_testkit::{Faulty, When};
 use serde_json::{Value, json};
 
-use crate::{
-    mortal::{Death, Mortal},
-    world::{ASK, Effects, Order, clarify, output},
-};
+use crate::world::{ASK, Effects, Order, clarify, output};
 
 struct World {
     store: Arc<MemoryStore>,
@@ -69,10 +67,10 @@ impl World {
     }
 
     /// One life of a process, which ends with the run's output or with its death.
-    fn live(&self, writes: usize, death: Death) -> Option<Value> {
+    fn live(&self, writes: u64, death: When) -> Option<Value> {
         let process = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         process.block_on(async {
-            let mortal = Mortal::new(self.store.clone(), writes, death);
+            let mortal = Faulty::dying(self.store.clone(), writes, death);
             let workflow = self.workflow();
             let store: Arc<dyn Store> = mortal.clone();
             let agent =
@@ -158,18 +156,18 @@ fn expected() -> Value {
 }
 
 /// Kills the process at one write after the other, each in a world of its own, until the run needs no more writes.
-fn kill_at_every_write(policy: WhileWaiting, death: Death) -> usize {
+fn kill_at_every_write(policy: WhileWaiting, death: When) -> u64 {
     for writes in 0.. {
         let world = World::new(policy);
         let Some(output) = world.live(writes, death) else {
             world.clock.advance(Duration::from_secs(31));
-            let output = world.live(usize::MAX, death).unwrap();
+            let output = world.live(u64::MAX, death).unwrap();
             assert_eq!(output, expected(), "killed at write {writes}");
             world.check_conversations();
             assert_eq!(world.effects.distinct(), 4, "killed {death:?} write {writes}");
             let repeated = world.effects.count() - 4;
             // A process that dies between an effect and its record does it again, with the same key.
-            assert!(repeated <= usize::from(death == Death::Before), "killed at write {writes}: {repeated} repeated");
+            assert!(repeated <= usize::from(death == When::Before), "killed at write {writes}: {repeated} repeated");
             continue;
         };
         assert_eq!(output, expected());
@@ -182,20 +180,20 @@ fn kill_at_every_write(policy: WhileWaiting, death: Death) -> usize {
 #[test]
 fn a_process_that_dies_before_any_write_repeats_at_most_what_was_under_way() {
     for policy in [WhileWaiting::Hold, WhileWaiting::Proceed] {
-        assert!(kill_at_every_write(policy, Death::Before) >= 12);
+        assert!(kill_at_every_write(policy, When::Before) >= 12);
     }
 }
 
 #[test]
 fn a_process_that_dies_after_any_write_repeats_nothing() {
     for policy in [WhileWaiting::Hold, WhileWaiting::Proceed] {
-        assert!(kill_at_every_write(policy, Death::After) >= 12);
+        assert!(kill_at_every_write(policy, When::After) >= 12);
     }
 }
 
 #[test]
 fn a_process_that_dies_again_and_again_gets_there() {
-    for (writes, death) in [(1, Death::After), (2, Death::Before), (2, Death::After), (3, Death::Before)] {
+    for (writes, death) in [(1, When::After), (2, When::Before), (2, When::After), (3, When::Before)] {
         let world = World::new(WhileWaiting::Hold);
         let mut lives = 0;
         let output = loop {

@@ -12,7 +12,6 @@ mod crashes;
 mod deliveries;
 mod later_code;
 mod models;
-mod mortal;
 mod outputs;
 mod places;
 mod questions;
