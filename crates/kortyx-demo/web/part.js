@@ -20,7 +20,11 @@ export function extend(parts, origin, delta) {
 }
 
 /** A pass of a model that begins again, as after a crash, takes back what it said the first time. */
-export const restart = (parts, origin) => parts.filter((part) => part.origin !== origin);
+export const restart = (parts, origin) =>
+  parts.some((part) => part.origin === origin) ? settled(parts).filter((part) => part.origin !== origin) : parts;
+
+/** What counts when nothing comes any more: cards that never became final do not. */
+export const settled = (parts) => parts.filter((part) => !part.card || part.card.isFinal);
 
 /** Adds a call, or what became of it. */
 export function called(parts, { opId, toolCallId, tool }, change) {

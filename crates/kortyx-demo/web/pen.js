@@ -1,6 +1,6 @@
 // Writes one entry of a transcript while it grows.
 
-import { said, weigh } from "./part.js";
+import { said, settled, weigh } from "./part.js";
 
 /** How often it is written down, in milliseconds. */
 const WRITE_EVERY = 200;
@@ -34,7 +34,8 @@ export class Pen {
   /** Nothing comes any more. With parts, these are what was said in the end, be it less. */
   close(parts) {
     if (this.key === undefined) return;
-    if (parts?.length) this.#entry = { text: said(parts), parts };
+    const end = settled(parts ?? []);
+    if (end.length) this.#entry = { text: said(end), parts: end };
     this.#transcript.write(this.key, this.#whole(false));
   }
 

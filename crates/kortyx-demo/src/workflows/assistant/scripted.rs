@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use kortyx_reason::{Message, REQUEST_INPUT_PREFIX, Script, ScriptedModel};
+use kortyx_reason::{EMIT_PREFIX, Message, REQUEST_INPUT_PREFIX, Script, ScriptedModel};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::{
-    DETAILS, Details,
+    CARD, Card, DETAILS, Details,
     tables::{Booked, Found, Wanted},
 };
 
@@ -36,6 +36,7 @@ fn next(messages: &[Message]) -> Script {
         },
         Some(("find_tables", content, false)) => propose(turn, content),
         Some(("book_table", content, false)) => conclude(content),
+        Some((tool, _, false)) if tool == showing() => Script::new().text("Enjoy the evening!"),
         Some((tool, content, false)) if tool == asking() => match serde_json::from_str(content) {
             Ok(details) => look(&details),
             Err(_) => ask(),
@@ -62,6 +63,10 @@ fn tool_result(message: &Message) -> Option<(&str, &str, bool)> {
 
 fn asking() -> String {
     format!("{REQUEST_INPUT_PREFIX}{}", DETAILS.info().name)
+}
+
+fn showing() -> String {
+    format!("{EMIT_PREFIX}{}", CARD.info().name)
 }
 
 /// The day and the number in what the person wrote; nothing when one of them is missing.
@@ -105,14 +110,24 @@ fn count(tables: usize) -> String {
     if tables == 1 { "One table is".into() } else { format!("{tables} tables are") }
 }
 
-/// What was booked, which a person may have changed.
+/// Shows what was booked, which a person may have changed.
 fn conclude(content: &str) -> Script {
     // In front of it may stand what a person changed.
     let booked = content.rfind('{').and_then(|at| content.get(at..)).and_then(read::<Booked>);
-    let Some(Booked { confirmation, restaurant, day, guests, .. }) = booked else {
+    let Some(Booked { confirmation, restaurant, day, time, guests }) = booked else {
         return Script::new().text("It is booked.");
     };
-    Script::new().text(format!("Booked: {restaurant}, {day}, for {guests}. Your confirmation is {confirmation}."))
+    let text = format!("Booked: {restaurant}, {day}, for {guests}.");
+    let card = Card {
+        title: restaurant,
+        when: format!("{day}, {time}"),
+        guests,
+        confirmation,
+        about: "A quiet room, candles on the tables, and a kitchen that one can see from everywhere. The bread is baked in the house.".into(),
+        tips: ["Ask for the table by the window.", "Leave room for the plum cake.", "The tram stops at the door."].map(Into::into).into(),
+    };
+    // Written field by field, as a model would.
+    Script::new().text(text).call_text(showing(), serde_json::to_string(&card).unwrap_or_default())
 }
 
 /// What was looked for last.

@@ -77,12 +77,28 @@ async fn a_model_asks_what_is_missing_has_its_booking_changed_and_approved_and_s
 
         world.call("Book table", "done").await;
         world.hears("Booked: The Lantern, 2027-01-31, for 3.").await;
-        world.is_quiet().await;
         world.hears("Approved, with changes").await;
+        // The card is there before the model has written all of it.
+        world.shows("#log .card[data-growing]", "A quiet room").await;
+        assert!(!world.text("#log .card").await.contains("The tram stops"));
+        world.shot("growing").await;
+        world.client.refresh().await.unwrap(); // and goes on growing after a reload
+        world.hears("Enjoy the evening!").await;
+        world.is_quiet().await;
+        world.element("#log .card:not([data-growing])").await;
+        let card = world.text("#log .card").await;
+        for told in
+            ["The Lantern", "2027-01-31, 19:00", "Confirmation", "baked in the house", "The tram stops at the door."]
+        {
+            assert_eq!(card.matches(told).count(), 1, "{told} in {card}");
+        }
         world.shot("end").await;
+        let whole = world.text("#log").await;
         world.client.refresh().await.unwrap();
         world.shows("#log .call[data-status=done]", "Book table").await;
-        assert_eq!(world.text("#log").await.matches("Booked: The Lantern").count(), 1);
+        world.shows("#log .card", "The tram stops").await;
+        assert_eq!(world.text("#log").await, whole);
+        assert_eq!(whole.matches("Booked: The Lantern").count(), 1);
     })
     .await;
 }
