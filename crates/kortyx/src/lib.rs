@@ -61,6 +61,9 @@ mod guide {
     mod children {}
     #[doc = include_str!("../../../docs/guide/concurrency.md")]
     mod concurrency {}
+    #[cfg(feature = "reason")]
+    #[doc = include_str!("../../../docs/guide/contracts.md")]
+    mod contracts {}
     #[doc = include_str!("../../../docs/guide/conversations.md")]
     mod conversations {}
     #[doc = include_str!("../../../docs/guide/graphs.md")]
@@ -68,12 +71,21 @@ mod guide {
     #[cfg(feature = "http")]
     #[doc = include_str!("../../../docs/guide/http.md")]
     mod http {}
+    #[cfg(feature = "reason")]
+    #[doc = include_str!("../../../docs/guide/models.md")]
+    mod models {}
     #[doc = include_str!("../../../docs/guide/operations.md")]
     mod operations {}
+    #[cfg(feature = "reason")]
+    #[doc = include_str!("../../../docs/guide/outputs.md")]
+    mod outputs {}
     #[doc = include_str!("../../../docs/guide/replay.md")]
     mod replay {}
     #[doc = include_str!("../../../docs/guide/stores.md")]
     mod stores {}
+    #[cfg(feature = "reason")]
+    #[doc = include_str!("../../../docs/guide/tools.md")]
+    mod tools {}
     #[doc = include_str!("../../../docs/guide/versions.md")]
     mod versions {}
 }
