@@ -239,6 +239,15 @@ fn every_chunk_has_its_exact_json() {
 }
 
 #[test]
+fn every_chunk_stands_in_the_readme() {
+    let rows = include_str!("../README.md").lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let named: Vec<&str> = rows.flat_map(|cell| cell.split(", ")).collect();
+    for kind in CHUNK_TYPES {
+        assert!(named.contains(&format!("`{kind}`").as_str()), "{kind}");
+    }
+}
+
+#[test]
 fn every_failure_code_has_its_exact_json() {
     let failures = FailureCode::ALL.iter().map(|code| Failure::new(*code, "message"));
     insta::assert_snapshot!(lines(failures));
