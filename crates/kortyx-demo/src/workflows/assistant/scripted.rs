@@ -148,3 +148,23 @@ fn read<T: DeserializeOwned>(text: &str) -> Option<T> {
 fn shortened(content: &str) -> &str {
     content.split_once("They say: ").map_or(content, |(_, said)| said).trim_end_matches('.')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_and_a_number_are_found_in_what_is_written() {
+        let found = |text: &str| understood(&[Message::user(text)]).map(|details| (details.day, details.guests));
+        assert_eq!(found("A table for five, on Friday!"), Some(("friday".into(), 5)));
+        assert_eq!(found("2027-01-31, for 2"), Some(("2027-01-31".into(), 2)));
+        assert_eq!(found("dinner for two"), None);
+        assert_eq!(found("dinner on Sunday for 12"), None);
+    }
+
+    #[test]
+    fn what_a_person_said_of_a_rejection_is_what_is_repeated() {
+        assert_eq!(shortened("A person rejected this call; it was not made. They say: Too late."), "Too late");
+        assert_eq!(shortened("the tool failed"), "the tool failed");
+    }
+}
