@@ -75,8 +75,7 @@ fn the_lanes_are_listed_without_running_any() -> Outcome {
             "layers",
             "features",
             "unit",
-            "browser",
-            "openapi",
+            "clients",
             "memory",
             "sqlite",
             "redis",
@@ -265,7 +264,7 @@ fn slow_a_lane_without_its_server_fails_and_keeps_no_other_from_running() -> Out
 
 #[test]
 fn a_lane_without_its_browser_fails_with_the_command_that_installs_it() -> Outcome {
-    let folder = workspace_of(&[("kortyx-demo", SUITE)])?;
+    let folder = workspace_of(&[("kortyx-demo", SUITE), ("kortyx-tests", SUITE)])?;
     let manager = folder.path().join("apt-get");
     fs::write(&manager, "#!/bin/sh\nexit 1\n")?;
     fs::set_permissions(&manager, fs::Permissions::from_mode(0o755))?;
@@ -275,11 +274,11 @@ fn a_lane_without_its_browser_fails_with_the_command_that_installs_it() -> Outco
     }
     let path = std::env::join_paths([Some(folder.path()), cargo.parent()].into_iter().flatten())?;
 
-    let output = xtask_command(folder.path(), &["test-matrix", "--lane", "browser"]).env("PATH", path).output()?;
+    let output = xtask_command(folder.path(), &["test-matrix", "--lane", "clients"]).env("PATH", path).output()?;
 
     let text = text(&output);
-    assert!(text.contains("FAIL  Chromium is not installed: run `"), "{text}");
-    assert!(text.contains("apt-get install --yes --no-install-recommends chromium chromium-driver`"), "{text}");
+    assert!(text.contains("FAIL  Chromium, Python, Schemathesis is not installed: run `"), "{text}");
+    assert!(text.contains("apt-get install --yes --no-install-recommends chromium chromium-driver "), "{text}");
     assert_eq!(text.lines().last(), Some("0 passed, 1 failed, 0 skipped"), "{text}");
     Ok(())
 }

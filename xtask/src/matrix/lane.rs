@@ -147,18 +147,14 @@ pub(super) const LANES: &[Lane] = &[
         steps: &[Step::Tests { packages: Packages::Unnamed, target: None, env: &[] }],
     },
     Lane {
-        name: "browser",
-        about: "the pages of the demo in a headless Chromium",
+        name: "clients",
+        about: "the pages of the demo in a headless Chromium, and a server under requests made from its OpenAPI document",
         needs: &[],
-        programs: &[Software::Chromium],
-        steps: &[tests_of(&["kortyx-demo"])],
-    },
-    Lane {
-        name: "openapi",
-        about: "a server under requests made from its OpenAPI document",
-        needs: &[],
-        programs: &[Software::Python, Software::Schemathesis],
-        steps: &[Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(OPENAPI), env: &[] }],
+        programs: &[Software::Chromium, Software::Python, Software::Schemathesis],
+        steps: &[
+            tests_of(&["kortyx-demo"]),
+            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(OPENAPI), env: &[] },
+        ],
     },
     Lane {
         name: "memory",
@@ -334,7 +330,7 @@ mod tests {
 
     #[test]
     fn each_store_is_tested_with_and_without_the_codec() {
-        let others = ["lint", "docs", "layers", "features", "unit", "browser", "openapi", "load", "faults"];
+        let others = ["lint", "docs", "layers", "features", "unit", "clients", "load", "faults"];
         for lane in LANES.iter().filter(|lane| !others.contains(&lane.name)) {
             let stores = |is_coded: bool| {
                 let environments = lane.steps.iter().filter_map(|step| match step {
