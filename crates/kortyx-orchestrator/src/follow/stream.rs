@@ -143,7 +143,8 @@ impl RunStream {
             // It went on since, and may have said more.
             return Ok(true);
         }
-        if self.told.replace(run.updated_at) == Some(run.updated_at) && status == RunStatus::Suspended {
+        let changed = Some(run.updated_at);
+        if status == RunStatus::Suspended && self.told == changed {
             return Ok(false);
         }
         let Some(stand) = self.agent.stand_of(run).await? else { return Ok(false) };
@@ -153,6 +154,7 @@ impl RunStream {
             // It is set aside, and goes on when code that fits is deployed.
             _ => {}
         }
+        self.told = changed;
         Ok(!self.ready.is_empty())
     }
 

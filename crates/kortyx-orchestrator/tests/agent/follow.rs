@@ -14,6 +14,7 @@ use kortyx_store::{
     AnswerRequest, Bytes, CancelTarget, InterruptQuery, NewAnswer, Proof, Retention, Scalar, Scope, Store as _,
 };
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::world::{Gate, World, ask, code, handle, in_session, scope, settle};
 use kortyx_testkit::{Faulty, Op, When};
@@ -321,4 +322,18 @@ async fn a_store_that_fails_for_a_while_ends_no_stream() {
     }
     agent.cancel(CancelTarget::Run(waiting.run_id().clone()), scope(), None).await.unwrap();
     assert_eq!(rest(stream).await, ["-:session", "-:cancelled", "-:done cancelled"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_could_not_be_read_is_put_when_it_can_be() {
+    let world = World::new();
+    let faulty = Faulty::over(world.store.clone());
+    let agent = Agent::builder().shared_store(faulty.clone()).workflow(&chatty()).without_worker();
+    let agent = agent.build().await.unwrap();
+    let waiting = ask(&agent, &chatty()).await;
+    faulty.fail(Op::ListInterrupts, When::Before, 1);
+    let mut stream = follow(&agent, waiting.run_id(), 2).await;
+    assert_eq!(given(&mut stream), ["-:session"]);
+    let asked = timeout(Duration::from_mins(1), stream.next()).await.unwrap().unwrap().unwrap().chunk().unwrap();
+    assert!(matches!(asked, StreamChunk::Interrupt(_)), "{asked:?}");
 }
