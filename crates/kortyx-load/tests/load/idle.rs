@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use crate::{
     client::post,
+    quiet_trial,
     raw::{Raw, head, request},
     server::{Kept, Server, mb},
-    trial,
     turn::Turn,
 };
 
@@ -33,7 +33,7 @@ const SIGNS: usize = 2;
 const GIGABYTE: u64 = 1024 * 1024;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("ten_thousand_idle_streams_fit_in_a_gigabyte_and_all_hear_what_comes", idle)]
+    vec![quiet_trial("ten_thousand_idle_streams_fit_in_a_gigabyte_and_all_hear_what_comes", idle)]
 }
 
 async fn idle() {

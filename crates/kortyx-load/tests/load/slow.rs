@@ -13,10 +13,9 @@ use tokio::{
 
 use crate::{
     client::{get, post},
-    honest,
+    honest, quiet_trial,
     raw::{Raw, head, request},
     server::{Kept, Server, mb},
-    trial,
     turn::{Followed, Stand, Turn},
 };
 
@@ -32,7 +31,7 @@ const SLACK: u64 = 128 * 1024;
 const GROWTH: u64 = 8 * 1024;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![trial("readers_of_a_byte_a_second_hold_nobody_up_and_no_memory", slow)]
+    vec![quiet_trial("readers_of_a_byte_a_second_hold_nobody_up_and_no_memory", slow)]
 }
 
 fn turn(session: &str) -> Value {
