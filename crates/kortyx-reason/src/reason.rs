@@ -1,6 +1,6 @@
 //! The call: what a model is given and may do.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kortyx_contracts::SchemaValidator;
 use kortyx_protocol::RawJson;
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     Interrupts, Message, Model, ModelRetry, ModelSettings, Outputs, ReasonError, Reasoned, Tool, ToolDeclaration,
+    model::Patience,
     output::{Output, Streamed},
     partial::Field,
     run::{Reasoning, forget_rejection},
@@ -59,6 +60,7 @@ pub struct Reason<T = ()> {
     pub(crate) while_waiting: WhileWaiting,
     pub(crate) emit: bool,
     pub(crate) retry: ModelRetry,
+    pub(crate) patience: Patience,
     pub(crate) settings: ModelSettings,
     pub(crate) outputs: Outputs,
     pub(crate) output: Output<T>,
@@ -79,6 +81,7 @@ impl Reason {
             while_waiting: WhileWaiting::default(),
             emit: false,
             retry: ModelRetry::default(),
+            patience: Patience::default(),
             settings: ModelSettings::default(),
             outputs: Outputs::default(),
             output: Output::none(),
@@ -99,6 +102,7 @@ impl Reason {
             while_waiting: self.while_waiting,
             emit: self.emit,
             retry: self.retry,
+            patience: self.patience,
             settings: self.settings,
             outputs: self.outputs,
             output: Output::of(),
@@ -180,6 +184,23 @@ impl<T> Reason<T> {
     /// When a pass is tried again.
     pub fn retry(mut self, retry: ModelRetry) -> Self {
         self.retry = retry;
+        self
+    }
+
+    /// How long a pass may take, with all its attempts and the waits between them; 15 minutes where nothing is said.
+    ///
+    /// A model that is not done by then fails the call, as does one that is silent for the
+    /// [longest silence](Self::silence_timeout): the run is not held for ever. Nothing of such a pass is recorded.
+    pub fn pass_timeout(mut self, time: Duration) -> Self {
+        self.patience.pass = time;
+        self
+    }
+
+    /// How long to wait for the next event of a model; 5 minutes where nothing is said.
+    ///
+    /// A model that has said nothing yet is [asked again](Self::retry), within the [time of the pass](Self::pass_timeout).
+    pub fn silence_timeout(mut self, time: Duration) -> Self {
+        self.patience.silence = time;
         self
     }
 

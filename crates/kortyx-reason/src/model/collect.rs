@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, future::BoxFuture};
 use kortyx_protocol::Usage;
 use serde_json::Value;
 
-use super::{FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest};
+use super::{FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, PassClock};
 
 /// Who hears the text while it comes.
 pub(crate) trait Listener: Send {
@@ -51,10 +51,11 @@ pub(crate) struct FailedPass {
 pub(crate) async fn collect(
     model: &dyn Model,
     request: ModelRequest<'_>,
+    clock: &PassClock,
     listener: &mut impl Listener,
 ) -> Result<Collected, FailedPass> {
     let mut pass = Pass::default();
-    let outcome = pass.run(model, request, listener).await;
+    let outcome = pass.run(model, request, clock, listener).await;
     listener.end().await;
     match outcome {
         Ok(()) => {
@@ -77,10 +78,11 @@ impl Pass {
         &mut self,
         model: &dyn Model,
         request: ModelRequest<'_>,
+        clock: &PassClock,
         listener: &mut impl Listener,
     ) -> Result<(), ModelError> {
-        let mut events = model.stream(request).await?;
-        while let Some(event) = events.next().await {
+        let mut events = clock.wait(model.stream(request)).await??;
+        while let Some(event) = clock.wait(events.next()).await? {
             if self.take(event?, listener).await {
                 return Ok(());
             }

@@ -2,6 +2,7 @@
 
 mod collect;
 mod error;
+mod patience;
 mod retry;
 mod scripted;
 
@@ -16,6 +17,7 @@ use crate::Message;
 
 pub(crate) use self::{
     collect::{Collected, Listener, RequestedCall, collect},
+    patience::{PassClock, Patience},
     retry::answered,
 };
 pub use self::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 
-use super::{Collected, Listener, Model, ModelError, ModelRequest, collect};
+use super::{Collected, Listener, Model, ModelError, ModelRequest, Patience, collect};
 
 /// How often and how far apart a pass is tried.
 ///
@@ -71,16 +71,19 @@ pub(crate) async fn answered(
     model: &dyn Model,
     request: ModelRequest<'_>,
     retry: ModelRetry,
+    patience: Patience,
     listener: &mut impl Listener,
 ) -> Result<Collected, ModelError> {
+    let clock = patience.begin();
     let mut waits = retry.waits();
     loop {
-        let failed = match collect(model, request, listener).await {
+        let failed = match collect(model, request, &clock, listener).await {
             Ok(collected) => return Ok(collected),
             Err(failed) => failed,
         };
         let backoff = if failed.has_begun { None } else { waits.next() };
-        let Some(wait) = retry.wait(&failed.error, backoff) else { return Err(failed.error) };
+        let wait = retry.wait(&failed.error, backoff).filter(|wait| clock.has(*wait));
+        let Some(wait) = wait else { return Err(failed.error) };
         tracing::warn!(model = model.name(), error = %failed.error, ?wait, "the model failed; it is tried again");
         tokio::time::sleep(wait).await;
     }

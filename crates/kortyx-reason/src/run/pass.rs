@@ -84,7 +84,7 @@ impl<T> Reasoning<'_, T> {
             settings: &self.reason.settings,
         };
         let mut ears = self.ears(step)?;
-        let answer = answered(&*self.reason.model, request, self.reason.retry, &mut ears);
+        let answer = answered(&*self.reason.model, request, self.reason.retry, self.reason.patience, &mut ears);
         let collected = match self.ctx.cancelled().run_until_cancelled_owned(answer).await {
             Some(Ok(collected)) => self.usable(&collected).map(|()| collected),
             Some(Err(error)) => Err(ReasonError::Model(error)),

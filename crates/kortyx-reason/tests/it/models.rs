@@ -129,3 +129,34 @@ async fn a_paced_script_waits_before_every_piece() {
     let [first, second] = texts;
     assert_eq!(heard, [(first, 1), (second, 2), (call, 3), (finish, 3)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_says_nothing_is_asked_again_and_one_that_falls_silent_is_not() {
+    let minutes = Duration::from_mins;
+    let hangs = ScriptedModel::from_fn(move |_| Script::new().wait(minutes(60)).text("Never said."));
+    let falls_silent = ScriptedModel::from_fn(move |_| Script::new().text("Do").wait(minutes(60)).text("ne."));
+    for (model, attempts, silent) in [(hangs, 3, minutes(3)), (falls_silent, 1, minutes(1))] {
+        let (given, begun) = (model.clone(), Instant::now());
+        let retry = ModelRetry::default().attempts(3);
+        let failure = failure(reason(move || asking(&given).retry(retry).silence_timeout(minutes(1))).await);
+        assert_eq!((failure.code, model.played().len()), (FailureCode::ProviderTransportError, attempts));
+        let waited = begun.elapsed();
+        assert!(waited >= silent && waited < silent + minutes(1), "{waited:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_ends_in_its_time_whatever_the_model_does_in_it() {
+    let talks = (0..100).fold(Script::new(), |script, _| script.text("…").wait(Duration::from_secs(30)));
+    let hangs = Script::new().wait(Duration::MAX);
+    for (script, played) in [(talks, 1), (hangs, 3)] {
+        let model = ScriptedModel::from_fn(move |_| script.clone());
+        let (given, begun) = (model.clone(), Instant::now());
+        let failure = failure(reason(move || asking(&given)).await);
+        assert_eq!((failure.code, model.played().len()), (FailureCode::ProviderTransportError, played));
+        assert!(begun.elapsed() <= Duration::from_mins(15) + Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+    let slow = ScriptedModel::new([Script::new().wait(Duration::from_hours(9)).text("Done.")]);
+    let result = reason(move || asking(&slow).silence_timeout(Duration::MAX).pass_timeout(Duration::MAX)).await;
+    assert_eq!(data(result)["text"], "Done.");
+}
