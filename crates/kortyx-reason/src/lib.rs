@@ -10,6 +10,8 @@ mod model;
 mod output;
 mod outputs;
 pub mod partial;
+#[cfg(feature = "genai")]
+mod provider;
 mod reason;
 mod reasoned;
 mod run;
@@ -24,6 +26,8 @@ pub use model::{
     ModelStream, Played, Script, ScriptedModel, ToolDeclaration,
 };
 pub use outputs::{Delivered, EMIT_PREFIX, Emissions, Outputs, RETURN_PREFIX};
+#[cfg(feature = "genai")]
+pub use provider::GenaiModel;
 pub use reason::{Reason, ReasonExt, WhileWaiting};
 pub use reasoned::{Progress, Reasoned};
 pub use tool::{
