@@ -14,8 +14,10 @@ use crate::{
     CallError, NodeContext, Workflow,
     event::Event,
     flow::{self, FrameEnd},
+    meter::{self, CHILD_CALLS, Draw},
     pass::{Call, Known, PassOver, PassRef},
     scheduler::{FrameDriver, FrameStatus},
+    shared::Core,
     state::{CallKey, Entry, EntryValue, Kind, Pin, unreadable},
     workflow::Definition,
 };
@@ -25,7 +27,8 @@ impl NodeContext {
     ///
     /// The child has data and state of its own. Its questions are asked through this run and name the child's workflow and
     /// node; while it waits for people, so does this node. A child that has ended never runs again. Calls that are joined
-    /// run at once. At most 16 levels deep, 64 calls in one activation (see [`Limits`](crate::Limits)).
+    /// run at once. At most 16 levels deep, 64 calls in one activation (see [`Limits`](crate::Limits)); all calls of a run and its
+    /// children together are [`CHILD_CALLS`](crate::CHILD_CALLS), beyond which it asks whether to go on.
     ///
     /// # Errors
     /// The child is not registered, its input does not fit, a limit is reached, it is called within a step, or it failed.
@@ -73,7 +76,7 @@ async fn called(
         return Err(CallError::InStep(key.id.to_string()));
     }
     if known == Known::No {
-        let frame = child_frame(pass, &key, &identity, definition, input)?;
+        let frame = child_frame(pass, &key, &identity, definition, input).await?;
         call.begin_work();
         let end = driven(&call, Running::new(pass, frame)).await?;
         let value = match end {
@@ -105,7 +108,7 @@ async fn driven(call: &Call, mut child: Running) -> Result<FrameEnd, PassOver> {
 }
 
 /// The frame of a call: the recorded one, or a new one when the call may be made.
-fn child_frame(
+async fn child_frame(
     pass: &Arc<PassRef>,
     key: &CallKey,
     identity: &Arc<str>,
@@ -127,23 +130,32 @@ fn child_frame(
     definition
         .validate_input(&input)
         .map_err(|issues| CallError::Input { workflow: definition.id().to_string(), issues })?;
-    let limits = &pass.shared.limits;
+    pass.with(|core| check_bounds(core, pass))??;
+    meter::take(pass, key, &[Draw::One(CHILD_CALLS)]).await?;
     pass.with(|core| {
-        let depth = core.state.frame(pass.frame).map_or(0, |frame| frame.depth);
-        let calls = core.state.activations.get(&pass.activation).map_or(0, |activation| activation.journal.calls);
-        if depth >= limits.call_depth {
-            return Err(CallError::Limit(format!("child workflows are nested more than {} deep", limits.call_depth)));
-        }
-        if calls >= limits.calls_per_activation {
-            let most = limits.calls_per_activation;
-            return Err(CallError::Limit(format!("the node `{}` makes more than {most} child calls", pass.node)));
-        }
+        // Others may have been called while this one waited.
+        check_bounds(core, pass)?;
         let frame = core.state.next_frame;
         let (key, identity, pin) = (key.clone(), identity.clone(), Pin::of(definition));
         core.emit(Event::Called { activation: pass.activation, key, identity, frame, pin, input });
         flow::begin_frame(core, definition, frame);
         Ok(frame)
     })?
+}
+
+/// Refuses a call that is nested too deeply, or one too many of its activation.
+fn check_bounds(core: &Core, pass: &PassRef) -> Result<(), CallError> {
+    let limits = &pass.shared.limits;
+    let depth = core.state.frame(pass.frame).map_or(0, |frame| frame.depth);
+    let calls = core.state.activations.get(&pass.activation).map_or(0, |activation| activation.journal.calls);
+    if depth >= limits.call_depth {
+        return Err(CallError::Limit(format!("child workflows are nested more than {} deep", limits.call_depth)));
+    }
+    if calls >= limits.calls_per_activation {
+        let most = limits.calls_per_activation;
+        return Err(CallError::Limit(format!("the node `{}` makes more than {most} child calls", pass.node)));
+    }
+    Ok(())
 }
 
 /// Drives a child's frame as part of its caller's future, and tells the caller's pass whether the child works or waits.

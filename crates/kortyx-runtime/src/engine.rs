@@ -1,14 +1,20 @@
 //! The engine: begins runs, and takes stored ones up again.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use kortyx_protocol::{Failure, FailureCode, RawJson};
 
 use crate::{
+    Allowances,
     event::EventBatch,
     execution::Execution,
     flow,
     io::Io,
+    meter::Meters,
     shared::Shared,
     state::{Frame, Pin, ROOT, RunState, SNAPSHOT_VERSION},
     turn::{Restore, RestoreError, RunInfo, Start},
@@ -23,6 +29,9 @@ pub struct Limits {
     pub call_depth: u32,
     /// How many children one activation may call. 64 by default.
     pub calls_per_activation: u32,
+    /// How much a run may use, with its branches and its children, before it asks a person whether to go on. Counters of which nothing
+    /// is said here have limits of their own.
+    pub allowances: Allowances,
     /// How long nodes may take to finish once the run was asked to stop. Five seconds by default.
     pub cancel_grace: Duration,
     /// How long a branch's questions wait for the other branches to pause too, before they are published on their own.
@@ -38,6 +47,7 @@ impl Default for Limits {
         Self {
             call_depth: 16,
             calls_per_activation: 64,
+            allowances: Allowances::new(),
             cancel_grace: Duration::from_secs(5),
             publish_delay: Duration::from_millis(20),
             replay_patience: Duration::from_secs(5),
@@ -79,6 +89,7 @@ impl Engine {
         })?;
         let history = RawJson::of(&start.history);
         let history = history.map_err(|error| Failure::new(FailureCode::InvalidRequest, error.to_string()))?;
+        let limits = start.limits.or(definition.limits()).or(&self.limits.allowances);
         let mut root = Frame::new(None, 0, Pin::of(&definition), start.input);
         root.data = start.data;
         root.workflow_state = start.workflow_state;
@@ -95,6 +106,8 @@ impl Engine {
             answers_seen: 0,
             response_completed: false,
             trace: start.tracked.then(Box::default),
+            meters: Meters::new(limits),
+            marks: BTreeSet::new(),
         };
         let execution = self.execution(start.run, state, io, false);
         flow::begin_frame(&mut execution.shared.lock(), &definition, ROOT);
@@ -115,7 +128,14 @@ impl Engine {
         }
         state.check(&self.registry).map_err(RestoreError::Corrupt)?;
         let execution = self.execution(restore.run, state, io, true);
-        execution.shared.lock().deliver(restore.answers);
+        let is_stopped = {
+            let mut core = execution.shared.lock();
+            core.deliver(restore.answers);
+            core.state.meters.stopped.is_some()
+        };
+        if is_stopped {
+            execution.shared.cancel.cancel();
+        }
         Ok(execution)
     }
 

@@ -5,8 +5,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use kortyx_protocol::{Failure, RawJson};
 use serde::{Deserialize, Serialize};
 
-use crate::state::{
-    Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Kind, Parent, Phase, Pin, ROOT, RunState,
+use crate::{
+    meter::{Level, Reached},
+    state::{
+        Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Kind, Parent, Phase, Pin, ROOT,
+        RunState,
+    },
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,6 +51,22 @@ pub(crate) enum Event {
     AnswersSeen { seq: u64 },
     /// A tracked run wrote to a structured stream for the first time in its turn.
     Streamed { stream: Arc<str> },
+    /// A call took one of each of these from what the run may use.
+    Took { activation: u32, key: CallKey, counters: Vec<Arc<str>> },
+    /// A step used this much.
+    Spent { counter: Arc<str>, amount: u64 },
+    /// How far a counter is was read.
+    LevelRead { activation: u32, level: Level },
+    /// An activation can do nothing until a person lets the run exceed these limits.
+    Held { activation: u32, counters: Vec<Arc<str>> },
+    /// A limit is reached: an activation of the run's own asks whether to go on.
+    LimitReached { activation: u32, node: Arc<str>, reached: Reached },
+    /// A person lets the run go on, up to there.
+    Granted { counter: Arc<str>, allowed: u64 },
+    /// A person does not let the run go on.
+    Stopped { failure: Box<Failure> },
+    /// A node marked something for the whole run, or took the mark away.
+    Marked { activation: u32, key: CallKey, mark: Arc<str>, on: bool },
 }
 
 /// State that an activation set; it takes effect when the activation completes.
@@ -69,6 +89,10 @@ impl Event {
                 | Self::AnswersSeen { .. }
                 | Self::Retried { .. }
                 | Self::Streamed { .. }
+                | Self::Took { .. }
+                | Self::Spent { .. }
+                | Self::Held { .. }
+                | Self::Marked { .. }
         )
     }
 }
@@ -116,8 +140,16 @@ impl RunState {
             Event::Abandoned { activation, key } => {
                 self.close_child(activation, &key);
                 if let Some(activation) = self.activations.get_mut(&activation) {
+                    activation.journal.taken.retain(|taken| *taken != key);
                     activation.journal.abandoned.push(key);
                 }
+            }
+            Event::Spent { counter, amount } => self.meters.spend(counter, amount),
+            Event::LimitReached { activation, node, reached } => self.apply_limit_reached(activation, node, reached),
+            Event::Granted { counter, allowed } => self.grant(&counter, allowed),
+            Event::Stopped { failure } => drop(self.meters.stopped.get_or_insert(*failure)),
+            Event::Took { activation, .. } | Event::Marked { activation, .. } => {
+                self.apply_to_run(activation, event);
             }
             Event::Journaled { activation, .. }
             | Event::Published { activation, .. }
@@ -126,6 +158,8 @@ impl RunState {
             | Event::Clock { activation, .. }
             | Event::Random { activation, .. }
             | Event::Read { activation, .. }
+            | Event::LevelRead { activation, .. }
+            | Event::Held { activation, .. }
             | Event::Retried { activation } => self.apply_to_activation(activation, event),
         }
     }
@@ -140,6 +174,7 @@ impl RunState {
         match event {
             Event::Journaled { entry, .. } => {
                 let answered = journal.asks.iter().position(|ask| ask.key == entry.key);
+                journal.taken.retain(|taken| *taken != entry.key);
                 journal.log.push(entry);
                 if let Some(ask) = answered.map(|at| journal.asks.remove(at)) {
                     let others =
@@ -163,7 +198,11 @@ impl RunState {
             Event::Retried { .. } => {
                 activation.failures = activation.failures.saturating_add(1);
                 journal.abandoned.clear();
+                // What is begun again is used again.
+                journal.taken.clear();
             }
+            Event::LevelRead { level, .. } => journal.levels.push(level),
+            Event::Held { counters, .. } => activation.held = counters,
             Event::Read { key, value, .. } => {
                 if let Some(branch) = &mut activation.branch {
                     branch.reads.entry(key).or_insert(value);
@@ -171,6 +210,35 @@ impl RunState {
             }
             _ => {}
         }
+    }
+
+    /// Changes of the whole run that an activation makes once.
+    fn apply_to_run(&mut self, id: u32, event: Event) {
+        let journal = self.activations.get_mut(&id).map(|activation| &mut activation.journal);
+        match event {
+            Event::Took { key, counters, .. } => {
+                for counter in counters {
+                    self.meters.spend(counter, 1);
+                }
+                if let Some(journal) = journal {
+                    journal.taken.push(key);
+                }
+            }
+            Event::Marked { key, mark, on, .. } => {
+                let _ = if on { self.marks.insert(mark) } else { self.marks.remove(&mark) };
+                if let Some(journal) = journal {
+                    journal.marked.push(key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_limit_reached(&mut self, id: u32, node: Arc<str>, reached: Reached) {
+        self.next_activation = self.next_activation.max(id.saturating_add(1));
+        let mut asking = Activation::new(ROOT, node, 0, None);
+        (asking.at_limit, asking.reached) = (true, Some(Arc::new(reached)));
+        self.activations.insert(id, Box::new(asking));
     }
 
     fn apply_started(&mut self, id: u32, frame_id: u32, node: Arc<str>, at_limit: bool, branch: Option<Branch>) {
@@ -185,9 +253,7 @@ impl RunState {
         if let Some(trace) = self.trace.as_mut().filter(|_| frame_id == ROOT && !at_limit) {
             trace.enter(id, &node);
         }
-        let journal = Journal::default();
-        let activation =
-            Activation { frame: frame_id, node, visit, failures: 0, phase: Phase::Ready, at_limit, journal, branch };
+        let activation = Activation { at_limit, ..Activation::new(frame_id, node, visit, branch) };
         self.activations.insert(id, Box::new(activation));
     }
 
@@ -240,7 +306,7 @@ impl RunState {
     }
 
     /// The activation has something to do, and so have those that wait for it to end.
-    fn make_ready(&mut self, activation: u32) {
+    pub(crate) fn make_ready(&mut self, activation: u32) {
         let mut next = Some(activation);
         while let Some((id, activation)) = next.and_then(|id| Some((id, self.activations.get_mut(&id)?))) {
             activation.phase = Phase::Ready;
@@ -274,6 +340,24 @@ impl RunState {
             self.activations.iter().filter(|(_, inner)| inner.frame == frame).map(|(id, _)| *id).collect();
         for id in inside {
             self.remove_activation(id);
+        }
+    }
+}
+
+impl Activation {
+    fn new(frame: u32, node: Arc<str>, visit: u32, branch: Option<Branch>) -> Self {
+        let (phase, journal) = (Phase::Ready, Journal::default());
+        Self {
+            frame,
+            node,
+            visit,
+            failures: 0,
+            phase,
+            at_limit: false,
+            reached: None,
+            held: Vec::new(),
+            journal,
+            branch,
         }
     }
 }

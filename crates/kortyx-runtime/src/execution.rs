@@ -203,6 +203,11 @@ impl Execution {
     fn ended(&self, outcome: Outcome) -> Ending {
         let core = self.shared.lock();
         let (answers_seen, durable) = (core.state.answers_seen, core.is_durable());
+        let outcome = match (&core.state.meters.stopped, outcome) {
+            // Whoever stops a run at its limit ends it as one that was asked to stop.
+            (Some(failure), Outcome::Cancelled) => Outcome::Failed(failure.clone()),
+            (_, outcome) => outcome,
+        };
         Ending { outcome, answers_seen, workflow: core.state.pin(), durable, turn: core.state.turn() }
     }
 }

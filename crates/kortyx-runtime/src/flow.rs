@@ -12,6 +12,7 @@ use kortyx_protocol::{Failure, FailureCode, RawJson, StreamChunk};
 use crate::{
     NodeContext, NodeError, NodeOutput, NodeResult,
     event::{Event, StateWrites},
+    meter::{self, Reached},
     output::Handoff,
     shared::Core,
     state::{Branch, Closed, Frame, INITIAL_WRITER, Pin, ROOT, View},
@@ -51,6 +52,10 @@ pub(crate) fn complete(
 ) -> Result<(), NodeError> {
     let Some(place) = Place::of(core, registry, id) else { return Ok(()) };
     let Place { frame, node, definition, at_limit, .. } = &place;
+    if let Some(reached) = &place.reached {
+        meter::answered(core, id, reached, &output);
+        return Ok(());
+    }
     if *at_limit {
         go_on_after_limit(core, registry, id, &place, &output);
         return Ok(());
@@ -88,6 +93,7 @@ struct Place {
     node: Arc<str>,
     definition: Arc<Definition>,
     at_limit: bool,
+    reached: Option<Arc<Reached>>,
     is_branch: bool,
 }
 
@@ -97,7 +103,8 @@ impl Place {
         let definition = definition_of(core, registry, activation.frame)?;
         let (frame, node) = (activation.frame, activation.node.clone());
         let (at_limit, is_branch) = (activation.at_limit, activation.branch.is_some());
-        Some(Self { frame, node, definition, at_limit, is_branch })
+        let reached = activation.reached.clone();
+        Some(Self { frame, node, definition, at_limit, reached, is_branch })
     }
 }
 

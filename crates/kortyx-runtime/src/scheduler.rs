@@ -17,10 +17,10 @@ use crate::{
     event::{Event, StateWrites},
     flow::{self, FrameEnd},
     io::IoFuture,
-    output,
+    meter, output,
     pass::{Emission, PassRef, PassState, Reveal},
     shared::{Core, Halt, Shared},
-    state::{Child, Entry, Phase, diverged, unreadable},
+    state::{Child, Entry, Phase, ROOT, diverged, unreadable},
 };
 
 /// How often one activation may go on within one poll before others get their turn.
@@ -121,12 +121,15 @@ impl FrameDriver {
     }
 
     fn status(&self) -> FrameStatus {
-        let core = self.shared.lock();
+        let mut core = self.shared.lock();
         // A run that was asked to stop waits neither for the next attempt nor for what it does not begin any more.
         let is_stopping = self.shared.cancel.is_cancelled();
         let is_idle = self.slots.iter().all(|slot| is_stopping && matches!(slot.work, Work::Delay(_)));
         if core.halt.is_some() || !is_idle {
             return FrameStatus::Live;
+        }
+        if self.frame == ROOT && !is_stopping {
+            core.withdraw_needless_limits();
         }
         let mut own = core.state.activations.values().filter(|activation| activation.frame == self.frame).peekable();
         if own.peek().is_none() {
@@ -202,6 +205,10 @@ impl FrameDriver {
             Ok(output) => flow::complete(&mut core, &self.shared.registry, id, output, writes).err(),
             Err(error) => Some(error),
         };
+        if core.state.meters.stopped.is_some() {
+            drop(core);
+            return self.shared.cancel.cancel();
+        }
         let Some(error) = failed else { return };
         if let Some(what) = error.as_unreadable().filter(|_| self.shared.is_restored) {
             let node = core.state.activations.get(&id).map(|activation| activation.node.clone()).unwrap_or_default();
@@ -252,7 +259,7 @@ fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWa
     let function = definition.node(&activation.node).map(|node| node.function.clone());
     let number = core.next_pass_number();
     let activation = core.state.activations.get(&id)?;
-    let at_limit = activation.at_limit;
+    let (at_limit, reached) = (activation.at_limit, activation.reached.clone());
     let pass = PassRef {
         shared: shared.clone(),
         activation: id,
@@ -265,6 +272,9 @@ fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWa
     state.waker = Some(waker.clone().into());
     core.passes.insert(id, Box::new(state));
     let ctx = NodeContext(Arc::new(pass));
+    if let Some(reached) = reached {
+        return Some(Work::Pass(Box::pin(meter::ask_to_exceed(ctx, reached))));
+    }
     Some(Work::Pass(match function {
         _ if at_limit => Box::pin(flow::ask_for_more(ctx)),
         Some(function) => Box::pin(async move { with_output(&ctx.clone(), function(ctx).await?).await }),
@@ -459,6 +469,7 @@ impl Core {
     fn suspend_pass(&mut self, id: u32) {
         let Some(mut pass) = self.passes.remove(&id) else { return };
         let open = pass.take_open();
+        self.note_held(id, &pass.held);
         if let Some(activation) = self.state.activations.get_mut(&id) {
             activation.phase = Phase::Waiting;
             let asked = &activation.journal.asks;

@@ -48,6 +48,10 @@ impl RunState {
         if !activation.journal.children.iter().all(is_child) {
             return Err(format!("a child of activation {id} is missing"));
         }
+        if activation.reached.is_some() {
+            let is_own = activation.frame == ROOT && activation.branch.is_none();
+            return if is_own { Ok(()) } else { Err(format!("activation {id} asks about a limit where none is kept")) };
+        }
         let definition = registry.get(&frame.workflow.id, &frame.workflow.version);
         if definition.is_none_or(|definition| definition.node(&activation.node).is_none()) {
             return Err(format!("the workflow of activation {id} has no such node"));

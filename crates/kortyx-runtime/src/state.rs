@@ -13,7 +13,11 @@ use serde::{
     de::{self, Visitor},
 };
 
-use crate::{trace::Trace, workflow::DefinitionPin};
+use crate::{
+    meter::{Level, Meters, Reached},
+    trace::Trace,
+    workflow::DefinitionPin,
+};
 
 /// The version of the snapshot format. A snapshot with a higher one is refused.
 pub(crate) const SNAPSHOT_VERSION: u32 = 1;
@@ -48,6 +52,12 @@ pub(crate) struct RunState {
     /// What the turn under way did; only of tracked runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<Box<Trace>>,
+    /// What the run has used, and how much it may.
+    #[serde(default, skip_serializing_if = "Meters::is_empty")]
+    pub(crate) meters: Meters,
+    /// What nodes have marked for the whole run.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) marks: BTreeSet<Arc<str>>,
 }
 
 /// One execution of a workflow within the run: the root's, or a child's.
@@ -120,6 +130,12 @@ pub(crate) struct Activation {
     /// The activation asks whether the run may exceed its limit before the node is entered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) at_limit: bool,
+    /// The activation is no visit: it asks whether the run may go on beyond this limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reached: Option<Arc<Reached>>,
+    /// The limits that it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) held: Vec<Arc<str>>,
     #[serde(default, skip_serializing_if = "Journal::is_empty")]
     pub(crate) journal: Journal,
     /// In a graph with fan-out: the data it sees, and the activations before it.
@@ -165,6 +181,15 @@ pub(crate) struct Journal {
     /// Calls that the node dropped before they completed: replay leaves them pending, it does not run them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) abandoned: Vec<CallKey>,
+    /// Calls under way that have taken from what the run may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) taken: Vec<CallKey>,
+    /// Marks set or cleared so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) marked: Vec<CallKey>,
+    /// How far counters were, read by read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) levels: Vec<Level>,
     /// Child calls made so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) calls: u32,
@@ -185,6 +210,9 @@ impl Journal {
             && self.asks.is_empty()
             && self.children.is_empty()
             && self.abandoned.is_empty()
+            && self.taken.is_empty()
+            && self.marked.is_empty()
+            && self.levels.is_empty()
             && self.calls == 0
             && self.emitted.is_empty()
             && self.clock.is_empty()

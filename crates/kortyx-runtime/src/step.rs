@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     NodeContext, NodeError,
     context::decode,
+    meter::{self, Draw},
     pass::{Call, InFlight, Known, PassRef},
     state::{CallKey, Entry, EntryValue, Kind, unreadable},
 };
@@ -44,8 +45,46 @@ impl NodeContext {
         F: FnOnce() -> Fut + Clone + Send,
         Fut: Future<Output = Result<T, E>> + Send,
     {
+        self.step_within(id, &[], f)
+    }
+
+    /// Does something once, within limits that the run shares with its branches and its children: as [`step`](Self::step), but what it
+    /// draws on has to be there.
+    ///
+    /// Where a limit is reached, the run says so (`limit-reached`) and asks a person whether to go on: once, however many calls wait. On
+    /// yes all of them go on, with a fresh allowance; on no the run fails with `LIMIT_REACHED`. A step counts when it begins, once,
+    /// however often replay or recovery come by it; one that fails and is tried again begins again.
+    ///
+    /// ```
+    /// # use kortyx_runtime::{Counter, Draw, NodeContext, NodeOutput, NodeResult};
+    /// # async fn search(text: &str) -> Result<Vec<String>, std::io::Error> { Ok(vec![]) }
+    /// const SEARCHES: Counter = Counter::new("searches").limit(20);
+    /// const RESULTS: Counter = Counter::new("results").limit(10_000);
+    ///
+    /// async fn research(ctx: NodeContext) -> NodeResult {
+    ///     let found = ctx.step_within("search", &[Draw::One(SEARCHES), Draw::Measured(RESULTS)], || async {
+    ///         let found = search("tea").await?;
+    ///         ctx.spend(RESULTS, found.len() as u64)?;
+    ///         Ok::<_, kortyx_runtime::NodeError>(found)
+    ///     });
+    ///     Ok(NodeOutput::new().data("found", &found.await?))
+    /// }
+    /// ```
+    pub fn step_within<T, E, F, Fut>(
+        &self,
+        id: &str,
+        draws: &[Draw],
+        f: F,
+    ) -> impl Future<Output = Result<T, NodeError>> + Send + use<T, E, F, Fut>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        E: Into<NodeError>,
+        F: FnOnce() -> Fut + Clone + Send,
+        Fut: Future<Output = Result<T, E>> + Send,
+    {
         let pass = self.0.clone();
         let key = pass.with_pass(|state| state.next_key(id));
+        let draws = draws.to_vec();
         async move {
             let key = key?;
             let (mut call, known) = Call::begin(&pass, key.clone(), Kind::Step, "")?;
@@ -56,6 +95,9 @@ impl NodeContext {
                 )));
             }
             if known == Known::No {
+                if !draws.is_empty() {
+                    meter::take(&pass, &key, &draws).await?;
+                }
                 let busy = InFlight::enter(&pass);
                 call.begin_work();
                 pass.shared.before_effect().await;

@@ -6,6 +6,7 @@ use kortyx_contracts::Question;
 use kortyx_protocol::{ChatMessage, Failure, RawJson, ResumeResponse, RunId, SessionId};
 
 use crate::{
+    Allowances,
     io::RecordError,
     state::Asked,
     trace::TurnState,
@@ -41,13 +42,16 @@ pub struct Start {
     /// Whether the run tells what a session keeps of each of its turns ([`Suspension::turn`], [`Ending::turn`]), through every
     /// pause and recovery.
     pub tracked: bool,
+    /// How much the run may use before it asks whether to go on. Where nothing is said its workflow counts, then the engine.
+    pub limits: Allowances,
 }
 
 impl Start {
     /// A run without data, state, context or history, not tracked.
     pub fn new(run: RunInfo, workflow: Arc<Definition>, input: RawJson) -> Self {
         let (data, workflow_state, history) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
-        Self { run, workflow, input, data, workflow_state, context: RawJson::null(), history, tracked: false }
+        let (context, limits) = (RawJson::null(), Allowances::new());
+        Self { run, workflow, input, data, workflow_state, context, history, tracked: false, limits }
     }
 }
 

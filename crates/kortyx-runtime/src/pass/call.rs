@@ -9,6 +9,7 @@ use std::{
 use super::{PassOver, PassRef, Requested};
 use crate::{
     event::Event,
+    shared::Core,
     state::{CallKey, Entry, EntryValue, Kind, OpenAsk, diverged},
 };
 
@@ -78,6 +79,8 @@ impl Call {
     pub(crate) fn complete(&mut self, entry: Entry) -> Result<(), PassOver> {
         self.pass.with(|core| {
             let activation = self.pass.activation;
+            // With the entry in one write: what a recorded step has used counts once.
+            core.count_spent(activation, &self.key);
             core.emit(Event::Journaled { activation, entry });
             let log = core.state.activations.get(&activation).map_or(0, |activation| activation.journal.log.len());
             let counted = core.counted();
@@ -125,6 +128,17 @@ impl Call {
     /// The work failed and leaves no trace: the call is made again when the node is.
     pub(crate) fn fail(&mut self) {
         self.under_way = false;
+        let _ = self.pass.with(|core| core.count_spent(self.pass.activation, &self.key));
+    }
+}
+
+impl Core {
+    /// Counts what a step has used.
+    fn count_spent(&mut self, activation: u32, key: &CallKey) {
+        let spent = self.passes.get_mut(&activation).map(|pass| pass.take_spent(key)).unwrap_or_default();
+        for (counter, amount) in spent {
+            self.emit(Event::Spent { counter, amount });
+        }
     }
 }
 
@@ -140,6 +154,7 @@ impl Drop for Call {
                 pass.dropped.push(self.key.clone());
             }
             if self.under_way {
+                core.count_spent(self.pass.activation, &self.key);
                 core.abandon(self.pass.activation, self.key.clone());
             }
         });

@@ -18,6 +18,7 @@ use kortyx_protocol::{Failure, StreamChunk};
 pub(crate) use self::call::{Call, Known};
 use crate::{
     event::StateWrites,
+    meter::Held,
     shared::{Core, Halt, Shared},
     state::{CallKey, Child, Entry, EntryValue, Journal, Kind, OpenAsk},
 };
@@ -46,6 +47,9 @@ pub(crate) struct PassState {
     pub(crate) writes: StateWrites,
     pub(crate) clock_reads: usize,
     pub(crate) random_reads: usize,
+    pub(crate) level_reads: usize,
+    /// Calls that wait until a person lets the run go on.
+    pub(crate) held: Vec<Held>,
     /// The step whose future is being polled.
     pub(crate) running_step: Option<CallKey>,
     diverged: Option<Failure>,
@@ -107,6 +111,8 @@ struct Recorded {
 struct Requested {
     waker: Option<Waker>,
     dropped: bool,
+    /// What its step has used so far.
+    spent: Vec<(Arc<str>, u64)>,
     /// Where in the log its completion is, once the node may see it.
     revealed: Option<usize>,
 }
@@ -139,6 +145,8 @@ impl PassState {
             writes: StateWrites::default(),
             clock_reads: 0,
             random_reads: 0,
+            level_reads: 0,
+            held: Vec::new(),
             running_step: None,
             diverged: None,
             counts: BTreeMap::new(),
@@ -282,9 +290,21 @@ impl PassState {
         place.map(|at| self.open.remove(at)).is_some()
     }
 
+    /// Notes what the running step uses. Whether there is one.
+    pub(crate) fn spend(&mut self, counter: &str, amount: u64) -> bool {
+        let step = self.running_step.as_ref().and_then(|key| self.requested.get_mut(key));
+        step.map(|step| step.spent.push((counter.into(), amount))).is_some()
+    }
+
+    /// Takes what a step has used.
+    fn take_spent(&mut self, key: &CallKey) -> Vec<(Arc<str>, u64)> {
+        self.requested.get_mut(key).map(|step| std::mem::take(&mut step.spent)).unwrap_or_default()
+    }
+
     /// Whether the node can only wait for people.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.in_flight == 0 && self.outbox.is_empty() && (!self.open.is_empty() || self.waiting_children > 0)
+        let has_asked = !self.open.is_empty() || self.waiting_children > 0 || !self.held.is_empty();
+        self.in_flight == 0 && self.outbox.is_empty() && has_asked
     }
 
     /// Takes the reason why replay cannot go on: a call that does not match, or an accepted answer whose question the

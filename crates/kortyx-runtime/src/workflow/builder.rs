@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{DefinitionError, Edge, NodeDefinition, NodeOptions, Target, When, Workflow, check, error::Misbuilt, node};
-use crate::{NodeContext, NodeResult};
+use crate::{Allowances, Counter, NodeContext, NodeResult};
 
 /// How many activations a run may have when nothing else is set.
 const DEFAULT_MAX_NODE_EXECUTIONS: u32 = 1000;
@@ -45,6 +45,7 @@ pub(super) struct Draft {
     pub(super) nodes: Vec<NodeDefinition>,
     pub(super) edges: Vec<Edge>,
     pub(super) max_node_executions: Option<u32>,
+    pub(super) limits: Allowances,
     pub(super) input: Option<Value>,
     pub(super) output: Option<Value>,
 }
@@ -149,6 +150,19 @@ impl<I, O> WorkflowBuilder<I, O> {
         self
     }
 
+    /// Limits how much a run may use of a counter, with its branches and its children, before it asks whether to go on. The limits of
+    /// the workflow that the run begins with count, not those of its children.
+    pub fn limit(mut self, counter: Counter, most: u64) -> Self {
+        self.draft.limits = self.draft.limits.limit(counter, most);
+        self
+    }
+
+    /// Lets a run use any amount of a counter.
+    pub fn unlimited(mut self, counter: Counter) -> Self {
+        self.draft.limits = self.draft.limits.unlimited(counter);
+        self
+    }
+
     /// Checks the workflow and makes it immutable.
     pub fn build(self) -> Result<Workflow<I, O>, DefinitionError> {
         self.build_located().map_err(|misbuilt| misbuilt.error)
@@ -169,6 +183,7 @@ impl Draft {
             nodes: Vec::new(),
             edges: Vec::new(),
             max_node_executions: Some(DEFAULT_MAX_NODE_EXECUTIONS),
+            limits: Allowances::new(),
             input: None,
             output: None,
         }

@@ -51,6 +51,7 @@ pub(super) fn define(mut draft: Draft) -> Result<Definition, Misbuilt> {
         edges: draft.edges,
         parallel,
         max_node_executions: draft.max_node_executions,
+        limits: draft.limits,
         input,
         output,
     })

@@ -6,6 +6,7 @@ use kortyx_protocol::{Issue, RawJson};
 use serde_json::Value;
 
 use super::{Edge, EdgeIx, NodeDefinition, schema::Schema};
+use crate::Allowances;
 
 /// What a workflow is made of. It has passed every check and never changes.
 pub struct Definition {
@@ -19,6 +20,7 @@ pub struct Definition {
     pub(super) edges: Vec<Edge>,
     pub(super) parallel: bool,
     pub(super) max_node_executions: Option<u32>,
+    pub(super) limits: Allowances,
     pub(super) input: Option<Schema>,
     pub(super) output: Option<Schema>,
 }
@@ -103,6 +105,11 @@ impl Definition {
     /// How many activations a run may have before it asks whether to go on. `None` sets no limit.
     pub fn max_node_executions(&self) -> Option<u32> {
         self.max_node_executions
+    }
+
+    /// How much a run may use before it asks whether to go on, where the workflow says so.
+    pub fn limits(&self) -> &Allowances {
+        &self.limits
     }
 
     /// The JSON Schema of the input.

@@ -12,9 +12,9 @@ use std::{
 
 use kortyx_protocol::{Failure, Issue, RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
 use kortyx_runtime::{
-    Batch, ChunkSink, CompletedResponse, DeliveredAnswer, Engine, EngineError, Execution, Host, Io, IoFuture, Limits,
-    OpenQuestion, Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError, RunInfo, Start, Turn,
-    Workflow,
+    Allowances, Batch, ChunkSink, CompletedResponse, DeliveredAnswer, Engine, EngineError, Execution, Host, Io,
+    IoFuture, Limits, OpenQuestion, Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError,
+    RunInfo, Start, Turn, Workflow,
 };
 use serde_json::Value;
 
@@ -145,6 +145,13 @@ impl World {
     pub(crate) fn start_tracked(self: &Arc<Self>, workflow: &Workflow) -> Execution {
         let mut start = Start::new(self.info.clone(), workflow.definition().clone(), RawJson::null());
         start.tracked = true;
+        self.engine.start(start, self.io()).unwrap()
+    }
+
+    /// Starts a run with limits of its own.
+    pub(crate) fn start_within(self: &Arc<Self>, workflow: &Workflow, limits: Allowances) -> Execution {
+        let mut start = Start::new(self.info.clone(), workflow.definition().clone(), RawJson::null());
+        start.limits = limits;
         self.engine.start(start, self.io()).unwrap()
     }
 
