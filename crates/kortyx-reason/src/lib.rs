@@ -5,6 +5,7 @@
 mod error;
 mod interrupts;
 mod issues;
+mod limits;
 mod message;
 mod model;
 mod output;
@@ -20,6 +21,7 @@ mod tool;
 pub use error::ReasonError;
 pub use interrupts::{AskedAndAnswered, InterruptHistory, Interrupts, REQUEST_INPUT_PREFIX};
 pub use kortyx_protocol::Usage;
+pub use limits::{MODEL_PASSES, TOOL_CALLS};
 pub use message::{Message, ToolCall};
 pub use model::{
     Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelRetry, ModelSettings,

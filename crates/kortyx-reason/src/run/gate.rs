@@ -10,7 +10,6 @@ use super::{
     ASK_FIRST, Reasoning,
     deliver::RETURNED_TOO_EARLY,
     record::{Gate, Plan, Planned},
-    rejection::is_rejected,
 };
 use crate::{ReasonError, tool::approval_question};
 
@@ -42,21 +41,21 @@ impl<T> Reasoning<'_, T> {
                 Plan::Return(_) if waits.iter().any(Waits::is_person) => Waits::Refused(RETURNED_TOO_EARLY),
                 Plan::Return(_) if self.has_yet_to_ask() => Waits::Refused(ASK_FIRST),
                 Plan::Refuse { .. } | Plan::Emit(_) | Plan::Return(_) => Waits::No,
+                Plan::Rejected { .. } => {
+                    Waits::Refused("A person has rejected this very call. Do not repeat it; go on without it.")
+                }
                 Plan::Ask { .. } if questions == 0 => Waits::Refused("No more questions may be asked."),
                 Plan::Ask { .. } => {
                     questions = questions.saturating_sub(1);
                     Waits::Answer
                 }
-                Plan::Run { arguments, digest, gate } => self.gate(planned, arguments, digest, *gate).await?,
+                Plan::Run { arguments, gate, .. } => self.gate(planned, arguments, *gate).await?,
             });
         }
         Ok(waits)
     }
 
-    async fn gate(&self, planned: &Planned, arguments: &Value, digest: &str, gate: Gate) -> Result<Waits, ReasonError> {
-        if is_rejected(self.ctx, digest)? {
-            return Ok(Waits::Refused("A person has rejected this very call. Do not repeat it; go on without it."));
-        }
+    async fn gate(&self, planned: &Planned, arguments: &Value, gate: Gate) -> Result<Waits, ReasonError> {
         let needed = match gate {
             Gate::Open => false,
             Gate::Ask => true,
@@ -99,7 +98,7 @@ impl<T> Reasoning<'_, T> {
                 };
                 Ok((format!("{}/approve/{}", self.scope, call.id), ask))
             }
-            Plan::Emit(_) | Plan::Return(_) | Plan::Refuse { .. } => {
+            Plan::Emit(_) | Plan::Return(_) | Plan::Refuse { .. } | Plan::Rejected { .. } => {
                 Err(ReasonError::Definition("a call that waits for nobody asks nothing".into()))
             }
         }

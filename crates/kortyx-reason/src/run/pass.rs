@@ -14,12 +14,14 @@ use super::{
     deliver::{RETURNED_TWICE, delivery, is_return},
     may_ask, parsed,
     record::{Gate, Opening, PassRecord, Plan, Planned, VERSION, digest},
+    rejection::is_rejected,
     streams::{Ears, Streams},
     voice::Voice,
 };
 use crate::{
     Approval, FinishReason, ModelError, ModelErrorKind, ModelRequest, ReasonError, Tool, ToolCall, ToolDeclaration,
     issues::listed,
+    limits::{PASS, spend},
     model::{Collected, RequestedCall, answered},
     outputs::delivery_of,
     tool::approval_question,
@@ -47,7 +49,7 @@ impl<T> Reasoning<'_, T> {
             let this = &*self;
             let slot = Slot::default();
             let id = format!("{}/pass/{step}", this.scope);
-            let spoken = this.ctx.step(&id, {
+            let spoken = this.ctx.step_within(&id, &PASS, {
                 let slot = slot.clone();
                 move || async move { this.speak(step).await.map_err(|error| leave(&slot, error)) }
             });
@@ -86,7 +88,7 @@ impl<T> Reasoning<'_, T> {
         let mut ears = self.ears(step)?;
         let answer = answered(&*self.reason.model, request, self.reason.retry, self.reason.patience, &mut ears);
         let collected = match self.ctx.cancelled().run_until_cancelled_owned(answer).await {
-            Some(Ok(collected)) => self.usable(&collected).map(|()| collected),
+            Some(Ok(collected)) => self.counted(&collected).map(|()| collected),
             Some(Err(error)) => Err(ReasonError::Model(error)),
             None => Err(ReasonError::Cancelled),
         };
@@ -107,6 +109,12 @@ impl<T> Reasoning<'_, T> {
             streams = streams.of_text(streamed, &schema)?;
         }
         Ok(Ears { voice: Voice::new(self.ctx, self.reason.emit, &self.op, step), streams })
+    }
+
+    /// Counts what an answer cost, whatever is made of it, and refuses what nothing can be made of.
+    fn counted(&self, collected: &Collected) -> Result<(), ReasonError> {
+        spend(self.ctx, collected.usage)?;
+        self.usable(collected)
     }
 
     /// Refuses what nothing can be made of. It is no answer, so it is not recorded.
@@ -182,13 +190,16 @@ impl<T> Reasoning<'_, T> {
         let Some(tool) = self.reason.find_tool(tool) else { return Ok(unknown()) };
         Ok(match accepted(&**tool, &arguments) {
             Err(issues) => Plan::Refuse { why: listed(&issues) },
-            Ok(arguments) => Self::run_plan(&**tool, arguments)?,
+            Ok(arguments) => self.run_plan(&**tool, arguments)?,
         })
     }
 
     /// The plan of a call that fits, unless nobody could be asked about it.
-    fn run_plan(tool: &dyn Tool, arguments: Value) -> Result<Plan, ReasonError> {
+    fn run_plan(&self, tool: &dyn Tool, arguments: Value) -> Result<Plan, ReasonError> {
         let digest = digest(tool.name(), &arguments)?;
+        if is_rejected(self.ctx, &digest)? {
+            return Ok(Plan::Rejected { arguments });
+        }
         let gate = match tool.policy().approval {
             Approval::Never => Gate::Open,
             Approval::Always => Gate::Ask,

@@ -57,6 +57,8 @@ pub(super) enum Plan {
     Emit(Delivery),
     /// End with this.
     Return(Delivery),
+    /// Tell the model that a person has rejected this very call.
+    Rejected { arguments: Value },
     /// Tell the model what is wrong with the call.
     Refuse { why: String },
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kortyx_runtime::Draw;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -14,7 +15,7 @@ use super::{
     voice::CallVoice,
 };
 use crate::{
-    Delivered, Message, ReasonError, Tool, ToolContext, ToolResult,
+    Delivered, Message, ReasonError, TOOL_CALLS, Tool, ToolContext, ToolResult,
     interrupts::AskedAndAnswered,
     issues::listed,
     tool::{Decision, Performance, Performed, ToolAnswer, ToolAsk, ToolStatus, perform, read_decision, redacted},
@@ -73,14 +74,16 @@ impl<T> Reasoning<'_, T> {
                 End::without_running(ToolStatus::Refused, delivery.data.clone(), *why)
             }
             (Plan::Emit(delivery) | Plan::Return(delivery), _) => return self.deliver(planned, delivery).await,
-            (Plan::Run { arguments, .. }, Waits::Refused(why)) => {
+            (Plan::Run { arguments, .. } | Plan::Rejected { arguments }, Waits::Refused(why)) => {
                 End::without_running(ToolStatus::Refused, arguments.clone(), *why)
             }
             (Plan::Run { arguments, digest, .. }, Waits::No) => {
                 self.run_tool(planned, arguments, digest, Some(&self.order)).await?
             }
             (Plan::Run { arguments, digest, .. }, _) => self.decide(planned, arguments, digest, answer).await?,
-            (Plan::Ask { .. }, _) => return Err(ReasonError::Definition("a question has no answer".into())),
+            (Plan::Ask { .. } | Plan::Rejected { .. }, _) => {
+                return Err(ReasonError::Definition("a question has no answer".into()));
+            }
         };
         self.ended(planned, end).await
     }
@@ -124,7 +127,7 @@ impl<T> Reasoning<'_, T> {
                 }
                 Some(Decision::Reject { feedback, ask_again }) => {
                     if !ask_again {
-                        remember_rejection(self.ctx, bound)?;
+                        remember_rejection(self.ctx, &format!("{}/reject/{}", self.scope, planned.call.id), bound)?;
                     }
                     let feedback = feedback.map(|text| format!(" They say: {text}")).unwrap_or_default();
                     let content = format!("A person rejected this call; it was not made.{feedback}");
@@ -158,7 +161,9 @@ impl<T> Reasoning<'_, T> {
         loop {
             let slot = Slot::default();
             let context = ToolContext::new(self.ctx.clone(), &planned.call.id, &key, &answers);
-            let ran = self.ctx.step(&id, {
+            // What asks and runs again is one call.
+            let draws: &[Draw] = if answers.is_empty() { &[Draw::One(TOOL_CALLS)] } else { &[] };
+            let ran = self.ctx.step_within(&id, draws, {
                 let slot = slot.clone();
                 move || async move {
                     run_bound(&**tool, arguments, bound, context).await.map_err(|error| leave(&slot, error))

@@ -175,7 +175,8 @@ async fn agrees(case: Case) -> Result<(), TestCaseError> {
     let one_each = |world: &crate::support::World| {
         let stored = world.stored.lock().unwrap();
         let mut open: Vec<_> = stored.open.iter().map(|question| question.question.question().unwrap()).collect();
-        let (count, _) = (open.len(), open.sort_unstable());
+        let count = open.len();
+        open.sort_unstable();
         open.dedup_by_key(|text| counter_of(text));
         prop_assert_eq!(open.len(), count, "one question for each limit: {:?}", open);
         Ok(())

@@ -315,7 +315,7 @@ async fn a_branch_that_waits_at_a_limit_asks_while_others_work() {
         let (tally, seen) = (inner.clone(), seen.clone());
         async move {
             let busy = ctx.step("busy", move || async move {
-                tokio::time::sleep(Duration::from_secs(60)).await;
+                tokio::time::sleep(Duration::from_mins(1)).await;
                 let asked = seen.get().unwrap().open();
                 Ok::<_, NodeError>(asked)
             });
@@ -384,7 +384,8 @@ async fn a_level_reads_the_same_in_replay_though_others_go_on() {
             round(&ctx, "a", &tally, 1).await?;
             let before = ctx.level(ROUNDS)?.used;
             let (asked, more) = tokio::join!(ctx.interrupt("x", yes_no("x")), rounds(ctx.clone(), tally.clone(), 2));
-            (asked?, more?);
+            asked?;
+            more?;
             Ok(NodeOutput::new().data("before", &before).data("after", &ctx.level(ROUNDS)?.used))
         }
     };
@@ -465,4 +466,32 @@ async fn two_limits_reached_at_once_ask_a_question_each() {
     assert!(matches!(world.answer(ASK, select(&["continue"])).await, Drive::Waiting));
     completed(world.answer(ASK, select(&["continue"])).await);
     assert_eq!(tally.get(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_goes_on_at_once_while_another_of_its_node_works() {
+    let tally = Tally::default();
+    let inner = tally.clone();
+    let node = move |ctx: NodeContext| {
+        let (tally, seen) = (inner.clone(), inner.clone());
+        async move {
+            let busy = ctx.step("busy", move || async move {
+                tokio::time::sleep(Duration::from_mins(1)).await;
+                Ok::<_, NodeError>(seen.get())
+            });
+            let (meanwhile, ()) = try_join(busy, rounds(ctx.clone(), tally, 3)).await?;
+            Ok(NodeOutput::new().data("meanwhile", &meanwhile))
+        }
+    };
+    let flow = Workflow::builder("flow").node("node", node).limit(ROUNDS, 2).build().unwrap();
+    let world = World::new(&[&flow]);
+    let mut execution = world.start(&flow, &json!(null));
+    let handle = execution.handle();
+    let person = async {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        world.accept(ASK, select(&["continue"]));
+        handle.deliver(world.stored.lock().unwrap().answers.clone());
+    };
+    let (drive, ()) = tokio::join!(world.drive(&mut execution), person);
+    assert_eq!(completed(drive), json!({"meanwhile": 3}));
 }
