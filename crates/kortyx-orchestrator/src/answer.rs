@@ -242,8 +242,14 @@ impl Inner {
     ) -> Result<Stand, OrchestratorError> {
         let Accepted { receipts, run_id, session_id, workflow, next, .. } = accepted;
         let answered = last(&receipts);
-        let ended =
-            |state| Stand { run_id: run_id.clone(), session_id, workflow: workflow.into(), checkpoint: None, state };
+        let ended = |state| Stand {
+            run_id: run_id.clone(),
+            session_id,
+            workflow: workflow.into(),
+            checkpoint: None,
+            usage: None,
+            state,
+        };
         match next {
             Next::Drive(claimed) => {
                 let started = self.spawn(self.granted(claimed, output), None);

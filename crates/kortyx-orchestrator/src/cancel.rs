@@ -50,7 +50,7 @@ impl Inner {
                         self.telemetry.record(|| Fact::InterruptCancelled { request_id, run_id });
                     }
                     let (run_id, status) = (run_id.clone(), RunStatus::Cancelled);
-                    self.telemetry.record(|| Fact::RunFinished { run_id, status });
+                    self.telemetry.record(|| Fact::RunFinished { run_id, status, usage: None });
                 }
                 CancelOutcome::Ended(..) => {}
             }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::{ExecutionResult, RawJson, RunId, SessionId};
-use kortyx_runtime::{RunInfo, Start, Workflow, workflow::Definition};
+use kortyx_runtime::{Allowances, Counter, RunInfo, Start, Workflow, workflow::Definition};
 use kortyx_store::{Scalar, TurnRef};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -20,6 +20,9 @@ pub struct ExecuteOptions {
     /// What the application attaches to the run: nodes read it, and top-level booleans, integers and texts in it can be listed
     /// by.
     pub context: Map<String, Value>,
+    /// How much the run may use, with its branches and its children, before it asks whether to go on. Where nothing is said, its workflow
+    /// counts, then the agent.
+    pub limits: Allowances,
 }
 
 impl ExecuteOptions {
@@ -39,6 +42,28 @@ impl ExecuteOptions {
     #[must_use]
     pub fn context(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.context.insert(key.into(), value.into());
+        self
+    }
+
+    /// Limits how much the run may use of this before it asks whether to go on.
+    ///
+    /// ```
+    /// use kortyx_orchestrator::ExecuteOptions;
+    /// use kortyx_runtime::TOKENS;
+    ///
+    /// let options = ExecuteOptions::new().limit(TOKENS, 50_000);
+    /// # let _ = options;
+    /// ```
+    #[must_use]
+    pub fn limit(mut self, counter: Counter, most: u64) -> Self {
+        self.limits = self.limits.limit(counter, most);
+        self
+    }
+
+    /// Lets the run use any amount of this.
+    #[must_use]
+    pub fn unlimited(mut self, counter: Counter) -> Self {
+        self.limits = self.limits.unlimited(counter);
         self
     }
 }
@@ -91,7 +116,9 @@ impl Inner {
         self.check_running()?;
         let run = self.new_run(options.session_id)?;
         let run_id = run.run_id.clone();
-        let job = self.begin_with(Start::new(run, definition, input), &options.context, None, None)?;
+        let mut start = Start::new(run, definition, input);
+        start.limits = options.limits;
+        let job = self.begin_with(start, &options.context, None, None)?;
         self.settled(self.drive(job).await, &run_id, None).await
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn untyped(data: &RawJson) -> Result<Value, JsonError> {
 
 /// A run that has stopped, as a result.
 pub(crate) fn result<T>(stand: Stand, decode: Decode<T>) -> Result<ExecutionResult<T>, OrchestratorError> {
-    let Stand { run_id, session_id, workflow, checkpoint, state } = stand;
+    let Stand { run_id, session_id, workflow, checkpoint, usage, state } = stand;
     let result = match state {
         State::Suspended(open) => {
             let interrupts = open.into_iter().map(pending).collect::<Result<_, _>>()?;
@@ -46,8 +46,12 @@ pub(crate) fn result<T>(stand: Stand, decode: Decode<T>) -> Result<ExecutionResu
         State::Interrupted(error) => return Err(error),
         State::Elsewhere => return Err(OrchestratorError::StillRunning(run_id)),
     };
-    Ok(match checkpoint {
+    let result = match checkpoint {
         Some(id) => result.with_checkpoint(id),
+        None => result,
+    };
+    Ok(match usage {
+        Some(usage) => result.with_usage(usage),
         None => result,
     })
 }

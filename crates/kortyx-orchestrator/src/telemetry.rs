@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Usage};
 use kortyx_store::{InterruptRecord, RunStatus};
 
 /// Receives facts. Called after the fact is durable, on the task that made it so: hand it on and return.
@@ -123,6 +123,8 @@ pub enum Fact {
         run_id: RunId,
         /// How.
         status: RunStatus,
+        /// The tokens that it used with its children, when known.
+        usage: Option<Usage>,
     },
     /// A turn left a checkpoint behind.
     SessionCheckpointed {

@@ -107,6 +107,7 @@ impl Inner {
 
     /// Where a stored run stands; `None` while it is under way.
     pub(crate) async fn stand_of(&self, run: RunRecord) -> Result<Option<Stand>, OrchestratorError> {
+        let mut usage = None;
         let state = match run.status {
             RunStatus::Running => return Ok(None),
             RunStatus::Suspended => {
@@ -119,11 +120,12 @@ impl Inner {
             }
             RunStatus::Parked => State::SetAside(parked(run.reason.as_deref())),
             status => {
+                usage = StoredOutcome::usage(run.outcome.as_deref());
                 StoredOutcome::state(status, run.outcome.as_deref(), run.reason).map_err(OrchestratorError::Corrupt)?
             }
         };
         let workflow = run.workflow.id;
-        Ok(Some(Stand { run_id: run.run_id, session_id: run.session_id, workflow, checkpoint: None, state }))
+        Ok(Some(Stand { run_id: run.run_id, session_id: run.session_id, workflow, checkpoint: None, usage, state }))
     }
 
     /// Every open question of a run, oldest first.

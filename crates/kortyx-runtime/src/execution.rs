@@ -6,6 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use kortyx_protocol::Usage;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
@@ -70,6 +71,11 @@ impl ExecutionHandle {
     /// Whether the run has completed its response.
     pub fn is_response_completed(&self) -> bool {
         self.0.lock().state.response_completed
+    }
+
+    /// The tokens that the run has used so far, with its children; `None` when it has used none that anybody told of.
+    pub fn usage(&self) -> Option<Usage> {
+        self.0.lock().state.meters.usage()
     }
 
     /// The workflow that the run is in now, and what a session would keep of the turn under way; `None` unless the run is

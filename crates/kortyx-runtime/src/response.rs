@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
-use kortyx_protocol::{Failure, FailureCode, JsonError, RawJson};
+use kortyx_protocol::{Failure, FailureCode, JsonError, RawJson, Usage};
 use serde::Serialize;
 
 use crate::{
@@ -82,6 +82,8 @@ pub struct CompletedResponse {
     /// What a session keeps of the turn, which ends here; only of [tracked](crate::Start::tracked) runs. Their later pauses and
     /// their end tell nothing more.
     pub turn: Option<TurnState>,
+    /// The tokens that the run has used so far, with its children; `None` when it has used none that anybody told of.
+    pub usage: Option<Usage>,
 }
 
 impl NodeContext {
@@ -166,6 +168,7 @@ fn completed(pass: &PassRef, response: FinalResponse) -> Result<CompletedRespons
         data,
         workflow: core.state.pin(),
         turn: core.state.turn(),
+        usage: core.state.meters.usage(),
     })?)
 }
 

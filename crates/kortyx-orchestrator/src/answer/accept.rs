@@ -94,7 +94,7 @@ impl Inner {
         match (drive, unknown) {
             (Drive::Granted(claimed), _) => Next::Drive(claimed),
             (Drive::Ended(status), _) => {
-                self.telemetry.record(|| Fact::RunFinished { run_id: run_id.clone(), status });
+                self.telemetry.record(|| Fact::RunFinished { run_id: run_id.clone(), status, usage: None });
                 Next::Ended(status)
             }
             (Drive::Driven, _) => {

@@ -9,6 +9,7 @@ mod transcript;
 mod turn;
 
 use kortyx_protocol::{ChatMessage, SessionId};
+use kortyx_runtime::{Allowances, Counter};
 use kortyx_store::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -40,6 +41,9 @@ pub struct ChatOptions {
     /// values is unknown, and so is a session outside of it; the values are part of a fresh turn's context. An empty scope
     /// restricts nothing: the question's token proves the right to answer.
     pub scope: Scope,
+    /// How much a fresh turn's run may use, with its branches and its children, before it asks whether to go on. Where nothing is said,
+    /// its workflow counts, then the agent.
+    pub limits: Allowances,
 }
 
 impl ChatOptions {
@@ -87,6 +91,20 @@ impl ChatOptions {
     #[must_use]
     pub fn on_disconnect(mut self, policy: OnDisconnect) -> Self {
         self.on_disconnect = Some(policy);
+        self
+    }
+
+    /// Limits how much a fresh turn's run may use of this before it asks whether to go on.
+    #[must_use]
+    pub fn limit(mut self, counter: Counter, most: u64) -> Self {
+        self.limits = self.limits.limit(counter, most);
+        self
+    }
+
+    /// Lets a fresh turn's run use any amount of this.
+    #[must_use]
+    pub fn unlimited(mut self, counter: Counter) -> Self {
+        self.limits = self.limits.unlimited(counter);
         self
     }
 

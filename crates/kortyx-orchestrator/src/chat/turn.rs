@@ -131,6 +131,7 @@ impl Turn {
         start.history = messages;
         (start.data, start.workflow_state) = (state.data, state.workflow_state);
         start.tracked = true;
+        start.limits = self.options.limits.clone();
         let job = self.agent.begin_with(start, &context, follows, Some(self.sink()))?;
         self.begun.tell(&run_id);
         self.tell_accepted(&message, &session_id, &run_id, false).await;
@@ -150,7 +151,7 @@ impl Turn {
 
     /// Says where the run stands. `is_seen`: the client has received what the run said.
     async fn close(&self, stand: Stand, is_seen: bool) -> Result<(), OrchestratorError> {
-        let Stand { run_id, session_id, workflow, checkpoint, state } = stand;
+        let Stand { run_id, session_id, workflow, checkpoint, state, .. } = stand;
         let (mut data, mut failure, mut is_asking) = (Value::Object(Map::new()), None, false);
         let status = match state {
             State::Suspended(open) => {

@@ -4,7 +4,7 @@ use std::{sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use kortyx_contracts::Question;
-use kortyx_protocol::{CheckpointId, Failure, FailureCode, RequestId};
+use kortyx_protocol::{CheckpointId, Failure, FailureCode, RequestId, Usage};
 use kortyx_runtime::{
     Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, RunInfo, Suspension, Turn,
     workflow::DefinitionPin,
@@ -64,6 +64,7 @@ impl Drive {
                 Ok(Some(state)) => {
                     let mut stand = self.live.stand(&self.pin, state);
                     stand.checkpoint = self.checkpoint;
+                    stand.usage = self.handle.usage();
                     return (stand, After::Nothing);
                 }
                 Ok(None) => {}
@@ -128,8 +129,8 @@ impl Drive {
                 live.log.put_back(chunks);
                 self.deliver(&answers)
             }
-            Suspended::Cancelled => Ok(Some(live.ended(State::Cancelled(None)).await)),
-            Suspended::Expired => Ok(Some(live.ended(State::Expired).await)),
+            Suspended::Cancelled => Ok(Some(live.ended(State::Cancelled(None), self.handle.usage()).await)),
+            Suspended::Expired => Ok(Some(live.ended(State::Expired, self.handle.usage()).await)),
         }
     }
 
@@ -174,10 +175,10 @@ impl Drive {
         let turn = ending.turn.filter(|_| matches!(state, State::Completed(_)));
         let checkpoint = turn.map(|turn| self.live.checkpoint(&self.pin, turn)).transpose()?;
         let left = checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone());
-        match self.live.store_end(&self.pin, &state, ending.answers_seen, checkpoint).await? {
+        match self.live.store_end(&self.pin, (&state, self.handle.usage()), ending.answers_seen, checkpoint).await? {
             Finished::Done => {
                 self.left_behind(left);
-                Ok(Some(self.live.ended(state).await))
+                Ok(Some(self.live.ended(state, self.handle.usage()).await))
             }
             // It was stopped because its client had gone, but it holds an accepted answer now.
             Finished::Answered(_) if matches!(state, State::Cancelled(_)) && !self.live.is_cancelled() => {
@@ -192,8 +193,8 @@ impl Drive {
         let state = State::Failed(failure);
         let mut seen = self.handle.answers_seen();
         loop {
-            match self.live.store_end(&self.pin, &state, seen, None).await? {
-                Finished::Done => return Ok(Some(self.live.ended(state).await)),
+            match self.live.store_end(&self.pin, (&state, self.handle.usage()), seen, None).await? {
+                Finished::Done => return Ok(Some(self.live.ended(state, self.handle.usage()).await)),
                 Finished::Answered(answers) => seen = answers.last().map_or(u64::MAX, |answer| answer.seq),
             }
         }
@@ -203,13 +204,13 @@ impl Drive {
 impl Live {
     pub(super) fn stand(&self, pin: &WorkflowPin, state: State) -> Stand {
         let (run_id, session_id) = (self.run.run_id.clone(), self.run.session_id.clone());
-        Stand { run_id, session_id, workflow: pin.id.clone(), checkpoint: None, state }
+        Stand { run_id, session_id, workflow: pin.id.clone(), checkpoint: None, usage: None, state }
     }
 
     pub(super) async fn store_end(
         &self,
         pin: &WorkflowPin,
-        state: &State,
+        (state, usage): (&State, Option<Usage>),
         answers_seen: u64,
         checkpoint: Option<NewCheckpoint>,
     ) -> Result<Finished, StoreError> {
@@ -218,7 +219,7 @@ impl Live {
             State::Cancelled(_) => TerminalStatus::Cancelled,
             _ => TerminalStatus::Failed,
         };
-        let outcome = serde_json::to_vec(&StoredOutcome::of(state)).map_err(|error| {
+        let outcome = serde_json::to_vec(&StoredOutcome::of(state, usage)).map_err(|error| {
             StoreError::new(StoreErrorKind::InvalidRequest, "finish", "the outcome does not serialize")
                 .with_source(error)
         })?;
@@ -242,7 +243,7 @@ impl Live {
     }
 
     /// Tells that the run has ended, and completes what is known of it.
-    async fn ended(&self, state: State) -> State {
+    async fn ended(&self, state: State, usage: Option<Usage>) -> State {
         let (status, state) = match state {
             State::Cancelled(None) => {
                 let run = self.agent.store.run(&self.run.run_id).await;
@@ -253,7 +254,7 @@ impl Live {
             State::Failed(_) => (RunStatus::Failed, state),
             state => (RunStatus::Completed, state),
         };
-        self.agent.telemetry.record(|| Fact::RunFinished { run_id: self.run.run_id.clone(), status });
+        self.agent.telemetry.record(|| Fact::RunFinished { run_id: self.run.run_id.clone(), status, usage });
         state
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kortyx_contracts::Question;
-use kortyx_protocol::{CheckpointId, Failure, FailureCode, RawJson, RunId, SessionId};
+use kortyx_protocol::{CheckpointId, Failure, FailureCode, RawJson, RunId, SessionId, Usage};
 use kortyx_store::{InterruptRecord, RunStatus, WorkflowPin};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ pub(crate) struct Stand {
     pub(crate) workflow: Arc<str>,
     /// The checkpoint that keeps the turn, when known.
     pub(crate) checkpoint: Option<CheckpointId>,
+    /// The tokens that the run has used so far, when known.
+    pub(crate) usage: Option<Usage>,
     pub(crate) state: State,
 }
 
@@ -80,11 +82,13 @@ pub(crate) struct StoredOutcome {
     text: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
 }
 
 impl StoredOutcome {
-    pub(super) fn of(state: &State) -> Self {
-        let mut outcome = Self { v: VERSION, data: None, text: None, failure: None };
+    pub(super) fn of(state: &State, usage: Option<Usage>) -> Self {
+        let mut outcome = Self { v: VERSION, data: None, text: None, failure: None, usage };
         match state {
             State::Completed(End { data, text }) => {
                 outcome.data = Some(data.clone());
@@ -94,6 +98,11 @@ impl StoredOutcome {
             _ => {}
         }
         outcome
+    }
+
+    /// The tokens that a run with this stored outcome used.
+    pub(crate) fn usage(outcome: Option<&[u8]>) -> Option<Usage> {
+        serde_json::from_slice::<Self>(outcome?).ok()?.usage
     }
 
     /// How a run with this terminal status and this stored outcome ended.
@@ -156,11 +165,20 @@ mod tests {
     #[test]
     fn an_outcome_reads_as_it_was_stored() {
         let end = End { data: RawJson::parse(r#"{"n":18446744073709551615}"#).unwrap(), text: Some("Bye".into()) };
-        let bytes = serde_json::to_vec(&StoredOutcome::of(&State::Completed(end))).unwrap();
+        let bytes = serde_json::to_vec(&StoredOutcome::of(&State::Completed(end), None)).unwrap();
         assert_eq!(str::from_utf8(&bytes).unwrap(), r#"{"v":1,"data":{"n":18446744073709551615},"text":"Bye"}"#);
         let state = StoredOutcome::state(RunStatus::Completed, Some(&bytes), None).unwrap();
         let State::Completed(End { data, text }) = state else { panic!("{state:?}") };
         assert_eq!((data.get(), text.as_deref()), (r#"{"n":18446744073709551615}"#, Some("Bye")));
+    }
+
+    #[test]
+    fn an_outcome_tells_the_tokens_that_its_run_used() {
+        let usage = Usage { input: 2, output: 3, total: 5 };
+        let bytes = serde_json::to_vec(&StoredOutcome::of(&State::Cancelled(None), Some(usage))).unwrap();
+        assert_eq!(str::from_utf8(&bytes).unwrap(), r#"{"v":1,"usage":{"input":2,"output":3,"total":5}}"#);
+        assert_eq!(StoredOutcome::usage(Some(&bytes)), Some(usage));
+        assert_eq!(StoredOutcome::usage(None), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kortyx_protocol::{CheckpointId, Failure, RawJson, StreamChunk};
+use kortyx_protocol::{CheckpointId, Failure, RawJson, StreamChunk, Usage};
 use kortyx_runtime::CompletedResponse;
 use kortyx_store::{NewCheckpoint, NewResponse, StoreError, StoreErrorKind};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub(crate) struct Response {
     pub(crate) checkpoint: Option<CheckpointId>,
     /// The highest number of an answer that the run had received then: this is the response to answers up to it.
     answers_seen: u64,
+    /// The tokens that the run had used by then, when known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    usage: Option<Usage>,
 }
 
 impl Response {
@@ -74,7 +77,7 @@ impl Live {
         is_publishing: bool,
     ) -> Result<(Response, NewResponse), StoreError> {
         let checkpoint = self.kept_turn(&mut completed)?;
-        let CompletedResponse { node, message, data, workflow, .. } = completed;
+        let CompletedResponse { node, message, data, workflow, usage, .. } = completed;
         if let Some(message) = &message {
             self.hear(&StreamChunk::message(message.clone()));
         }
@@ -88,6 +91,7 @@ impl Live {
             has_asked: is_publishing || self.has_published(),
             checkpoint: checkpoint.as_ref().map(|checkpoint| checkpoint.id.clone()),
             answers_seen,
+            usage,
         };
         let outcome = serde_json::to_vec(&response).map_err(|error| {
             StoreError::new(StoreErrorKind::InvalidRequest, "record", "the response does not serialize")
@@ -139,7 +143,8 @@ impl Stand {
         response: Response,
     ) -> Self {
         let (workflow, checkpoint) = (response.workflow.clone(), response.checkpoint.clone());
-        Self { run_id, session_id, workflow, checkpoint, state: State::Responded(Box::new(response), Vec::new()) }
+        let (usage, state) = (response.usage, State::Responded(Box::new(response), Vec::new()));
+        Self { run_id, session_id, workflow, checkpoint, usage, state }
     }
 }
 
@@ -159,6 +164,7 @@ mod tests {
             has_asked: true,
             checkpoint: None,
             answers_seen: 3,
+            usage: None,
         };
         let text = serde_json::to_string(&response).unwrap();
         let expected = r#"{"v":1,"node":"take","message":"Thanks.","data":{"n":18446744073709551615},"workflow":"order","hasAsked":true,"answersSeen":3}"#;

@@ -32,7 +32,7 @@ pub(super) async fn stopped(live: &Live, pin: &WorkflowPin, stop: Stop) -> (Stan
 async fn set_aside(live: &Live, pin: &WorkflowPin, failure: Failure) -> (State, After) {
     let Some(lease) = live.lease() else {
         let state = State::Failed(failure);
-        return match live.store_end(pin, &state, u64::MAX, None).await {
+        return match live.store_end(pin, (&state, None), u64::MAX, None).await {
             Ok(_) => (state, After::Nothing),
             Err(error) => (State::Interrupted(error.into()), After::Nothing),
         };

@@ -100,7 +100,7 @@ impl Inner {
                 self.telemetry.record(|| expired(record));
             }
             for run_id in ended {
-                self.telemetry.record(|| Fact::RunFinished { run_id, status: RunStatus::Expired });
+                self.telemetry.record(|| Fact::RunFinished { run_id, status: RunStatus::Expired, usage: None });
             }
             for claimed in claimed {
                 self.drive_claimed(claimed, rounds);

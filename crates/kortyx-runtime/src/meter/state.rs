@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kortyx_protocol::Failure;
+use kortyx_protocol::{Failure, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::{Allowances, Counter, Level};
+use super::{Allowances, Counter, INPUT_TOKENS, Level, OUTPUT_TOKENS, TOKENS};
 use crate::state::RunState;
 
 /// What a run has used, and how much it may.
@@ -51,6 +51,13 @@ impl Meters {
         let granted = self.granted.get(counter.name()).copied();
         let allowed = self.limit(counter).map(|limit| granted.unwrap_or(limit));
         Level { used: self.used(counter.name()), allowed }
+    }
+
+    /// What the run's models used, as results tell it.
+    pub(crate) fn usage(&self) -> Option<Usage> {
+        let used = |counter: Counter| self.used(counter.name());
+        let usage = Usage { input: used(INPUT_TOKENS), output: used(OUTPUT_TOKENS), total: used(TOKENS) };
+        (usage != Usage::default()).then_some(usage)
     }
 
     /// The limit that was said, or else the counter's own.
