@@ -11,6 +11,7 @@ use crate::{
         Activation, Asked, Branch, CallKey, Child, Closed, Entry, Frame, Journal, Kind, Parent, Phase, Pin, ROOT,
         RunState,
     },
+    step_streams::{Said, Stand},
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,8 +50,6 @@ pub(crate) enum Event {
     Allowed { more: u64 },
     /// Answers up to this number were received.
     AnswersSeen { seq: u64 },
-    /// A tracked run wrote to a structured stream for the first time in its turn.
-    Streamed { stream: Arc<str> },
     /// A call took one of each of these from what the run may use.
     Took { activation: u32, key: CallKey, counters: Vec<Arc<str>> },
     /// A step used this much.
@@ -67,6 +66,12 @@ pub(crate) enum Event {
     Stopped { failure: Box<Failure> },
     /// A node marked something for the whole run, or took the mark away.
     Marked { activation: u32, key: CallKey, mark: Arc<str>, on: bool },
+    /// A tracked run wrote to a structured stream for the first time in its turn, or a step to one that it opened.
+    Streamed {
+        stream: Arc<str>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        step: Option<Said>,
+    },
 }
 
 /// State that an activation set; it takes effect when the activation completes.
@@ -132,9 +137,13 @@ impl RunState {
             }
             Event::Allowed { more } => self.allowance = self.allowance.saturating_add(more),
             Event::AnswersSeen { seq } => self.answers_seen = self.answers_seen.max(seq),
-            Event::Streamed { stream } => {
-                if let Some(trace) = &mut self.trace {
-                    trace.write_to(stream);
+            Event::Streamed { stream, step } => {
+                let is_written = step.as_ref().is_none_or(|said| said.what != Stand::TakenBack);
+                if let Some(trace) = self.trace.as_mut().filter(|_| is_written) {
+                    trace.write_to(stream.clone());
+                }
+                if let Some(said) = step {
+                    self.apply_said(stream, said);
                 }
             }
             Event::Abandoned { activation, key } => {
@@ -173,6 +182,8 @@ impl RunState {
         let journal = &mut activation.journal;
         match event {
             Event::Journaled { entry, .. } => {
+                // What the step said counts now.
+                journal.streams.retain(|stream| stream.key != entry.key);
                 let answered = journal.asks.iter().position(|ask| ask.key == entry.key);
                 journal.taken.retain(|taken| *taken != entry.key);
                 journal.log.push(entry);

@@ -21,6 +21,7 @@ mod shared;
 mod sound;
 mod state;
 mod step;
+mod step_streams;
 mod trace;
 mod turn;
 pub mod workflow;

@@ -277,7 +277,11 @@ fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWa
     }
     Some(Work::Pass(match function {
         _ if at_limit => Box::pin(flow::ask_for_more(ctx)),
-        Some(function) => Box::pin(async move { with_output(&ctx.clone(), function(ctx).await?).await }),
+        Some(function) => Box::pin(async move {
+            let result = function(ctx.clone()).await;
+            ctx.0.sent_unawaited().await;
+            with_output(&ctx, result?).await
+        }),
         None => Box::pin(async move { Err(NodeError::message("the node is not part of the workflow")) }),
     }))
 }
@@ -328,7 +332,7 @@ fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
         match core.look(slot) {
             Look::Again => {}
             Look::Send(chunk) => {
-                core.note_stream(&chunk);
+                core.note_stream(&chunk, None);
                 drop(core);
                 let sink = shared.io.chunks.clone();
                 slot.sending = Some(Box::pin(async move { sink.send(chunk).await }));

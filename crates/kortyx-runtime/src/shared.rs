@@ -388,6 +388,7 @@ impl Core {
         if let Some(frame) = child {
             self.withdraw_frame(frame);
         }
+        self.take_back_dropped(activation, &key);
         self.emit(Event::Abandoned { activation, key });
     }
 

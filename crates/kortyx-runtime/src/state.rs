@@ -15,6 +15,7 @@ use serde::{
 
 use crate::{
     meter::{Level, Meters, Reached},
+    step_streams::StepStream,
     trace::Trace,
     workflow::DefinitionPin,
 };
@@ -202,6 +203,9 @@ pub(crate) struct Journal {
     /// Random ids given out, call by call.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) random: Vec<String>,
+    /// Structured streams of steps that are not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) streams: Vec<StepStream>,
 }
 
 impl Journal {
@@ -217,6 +221,7 @@ impl Journal {
             && self.emitted.is_empty()
             && self.clock.is_empty()
             && self.random.is_empty()
+            && self.streams.is_empty()
     }
 }
 

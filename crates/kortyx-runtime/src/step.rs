@@ -101,6 +101,7 @@ impl NodeContext {
                 let busy = InFlight::enter(&pass);
                 call.begin_work();
                 pass.shared.before_effect().await;
+                pass.take_back(&key).await;
                 let work = Running { pass: pass.clone(), key: key.clone(), start: Some(f), work: None };
                 let value = work.await.map_err(Into::into).and_then(|value| Ok(RawJson::of(&value)?));
                 let value = value.inspect_err(|_| call.fail())?;

@@ -5,14 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use kortyx_protocol::{RawJson, StreamChunk};
+use kortyx_protocol::RawJson;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    event::Event,
-    shared::Core,
-    state::{Closed, Frame, ROOT, RunState},
-};
+use crate::state::{Closed, Frame, ROOT, RunState};
 
 /// How many visits of a turn are kept: a loop has no other bound.
 const MAX_NODES: usize = 1_000;
@@ -54,17 +50,12 @@ impl Trace {
     }
 }
 
-impl Core {
-    /// Notes the structured stream that a chunk on its way to the client belongs to.
-    pub(crate) fn note_stream(&mut self, chunk: &StreamChunk) {
-        let StreamChunk::StructuredData(chunk) = chunk else { return };
-        if self.state.trace.as_ref().is_some_and(|trace| !trace.streams.contains(&chunk.stream_id)) {
-            self.emit(Event::Streamed { stream: chunk.stream_id.clone() });
-        }
-    }
-}
-
 impl RunState {
+    /// Whether the turn of a tracked run has not written to a structured stream yet.
+    pub(crate) fn is_untraced(&self, stream: &str) -> bool {
+        self.trace.as_ref().is_some_and(|trace| !trace.streams.contains(stream))
+    }
+
     /// What a session keeps of the turn under way. A turn ends with its response: what the run does after it is its own.
     pub(crate) fn turn(&self) -> Option<TurnState> {
         if self.response_completed {

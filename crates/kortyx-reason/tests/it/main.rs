@@ -17,6 +17,7 @@ mod places;
 mod questions;
 mod rejections;
 mod stream;
+mod streamed_crashes;
 mod streamed_outputs;
 mod tool_questions;
 mod tools;

@@ -71,6 +71,8 @@ pub(crate) struct PassState {
     /// Emissions that the node waits for, in its order.
     outbox: VecDeque<Outgoing>,
     sent: u64,
+    /// The last emission that the node does not wait for and that is sent all the same.
+    pub(crate) unawaited: Option<u64>,
 }
 
 /// A chunk on its way out.
@@ -161,6 +163,7 @@ impl PassState {
             emitted: BTreeMap::new(),
             outbox: VecDeque::new(),
             sent: 0,
+            unawaited: None,
         }
     }
 

@@ -41,6 +41,7 @@ mod shared_limits;
 mod snapshots;
 mod spawned;
 mod state;
+mod step_streams;
 mod support;
 mod suspension;
 mod swallow;
