@@ -6,6 +6,8 @@ mod error;
 mod interrupts;
 mod issues;
 mod limits;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod message;
 mod model;
 mod output;
@@ -22,6 +24,8 @@ pub use error::ReasonError;
 pub use interrupts::{AskedAndAnswered, InterruptHistory, Interrupts, REQUEST_INPUT_PREFIX};
 pub use kortyx_protocol::Usage;
 pub use limits::{MODEL_PASSES, TOOL_CALLS};
+#[cfg(feature = "mcp")]
+pub use mcp::{ExcludedTool, McpCommand, McpError, McpHandshake, McpServer, McpServerBuilder, McpToolInfo, McpTools};
 pub use message::{Message, ToolCall};
 pub use model::{
     Capabilities, FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, ModelRetry, ModelSettings,

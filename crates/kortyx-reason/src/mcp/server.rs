@@ -1,0 +1,185 @@
+//! A server as the application holds it, and its connections.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    McpCommand, McpError, McpServerBuilder, McpTools,
+    connection::Connection,
+    endpoint::{Address, Endpoint},
+    lease::Lease,
+    list::{Catalog, listed},
+    rules::Rules,
+};
+
+/// What is waited before the second attempt to connect; twice as long before each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+
+/// An MCP server, whose tools a model can be given.
+///
+/// The application makes it once, and it owns the connections: a run that pauses holds none. They are opened when they are needed,
+/// opened again when the server has died meanwhile, closed by [`close`](Self::close), and cut when the last copy of this handle, and of
+/// the tools that came from it, is dropped. Cheap to clone.
+///
+/// ```
+/// use kortyx_reason::{McpCommand, McpServer, Reason, ReasonExt, Script, ScriptedModel};
+/// use kortyx_runtime::{NodeContext, NodeOutput, NodeResult};
+///
+/// # fn server() -> McpServer {
+/// let files = McpServer::command("files", McpCommand::new("acme-files").args(["/srv/papers"]))
+///     .only(["list", "read", "delete"])
+///     .prefix("files_")
+///     .trust_read_only() // everything else is asked
+///     .build();
+/// # files
+/// # }
+///
+/// async fn tidy(ctx: NodeContext, files: McpServer) -> NodeResult {
+///     let model = ScriptedModel::new([Script::new().text("It is tidy.")]);
+///     let reason = Reason::new(model).input("Tidy up.").tools(files.tools().await?);
+///     Ok(NodeOutput::new().data("said", &ctx.reason("tidy", reason).await?.text))
+/// }
+/// # let _ = (server, tidy);
+/// ```
+#[derive(Clone)]
+pub struct McpServer(pub(super) Arc<Shared>);
+
+impl McpServer {
+    /// A server that is a program, which speaks over its standard streams. The name is for people and logs.
+    pub fn command(name: impl Into<String>, command: McpCommand) -> McpServerBuilder {
+        McpServerBuilder::new(name.into(), Address::Command(command))
+    }
+
+    /// A server behind an address, which speaks streamable HTTP.
+    pub fn http(name: impl Into<String>, url: impl Into<String>) -> McpServerBuilder {
+        let address = Address::Http { url: url.into(), bearer: None, headers: Vec::new() };
+        McpServerBuilder::new(name.into(), address)
+    }
+
+    /// Its tools as they are now.
+    ///
+    /// A server that says when its tools change is not asked again before. A tool that a run needs and that is gone sets the run aside,
+    /// like any other tool.
+    ///
+    /// # Errors
+    /// It cannot be reached, does not list its tools, or two of them have one name.
+    pub async fn tools(&self) -> Result<McpTools, McpError> {
+        let changes = self.0.changes.load(Ordering::SeqCst);
+        if let Some((at, catalog)) = &*lock(&self.0.known)
+            && *at == changes
+        {
+            return Ok(McpTools::new(catalog.clone(), &self.0));
+        }
+        let lease = self.0.lease().await?;
+        // A change during the listing makes this list old again.
+        let changes = self.0.changes.load(Ordering::SeqCst);
+        let catalog = Arc::new(listed(&self.0, &lease.peer).await?);
+        let lasts = lease.tells_changes;
+        lease.give_back();
+        *lock(&self.0.known) = lasts.then(|| (changes, catalog.clone()));
+        Ok(McpTools::new(catalog, &self.0))
+    }
+
+    /// Ends all connections in order and waits until they are gone. Calls under way fail, and so does every later one.
+    pub async fn close(&self) {
+        self.0.closed.cancel();
+        self.0.permits.close();
+        let idle = std::mem::take(&mut *lock(&self.0.idle));
+        join_all(idle.into_iter().map(|connection| connection.close(None))).await;
+    }
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpServer").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+/// What the copies of a handle, and its tools, share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) rules: Rules,
+    pub(super) closed: CancellationToken,
+    endpoint: Endpoint,
+    attempts: u32,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Connection>>,
+    /// Counts what may have changed the tools: what the server says, and new connections.
+    changes: Arc<AtomicU64>,
+    /// The tools, with the count at which they were listed.
+    known: Mutex<Option<(u64, Arc<Catalog>)>>,
+}
+
+impl Shared {
+    pub(super) fn new(name: String, endpoint: Endpoint, rules: Rules, connections: usize, attempts: u32) -> Self {
+        Self {
+            name,
+            rules,
+            closed: CancellationToken::new(),
+            endpoint,
+            attempts,
+            permits: Arc::new(Semaphore::new(connections)),
+            idle: Mutex::default(),
+            changes: Arc::default(),
+            known: Mutex::default(),
+        }
+    }
+
+    /// A connection for one call, which nobody else uses meanwhile: what the server asks on it belongs to that call.
+    pub(super) async fn lease(self: &Arc<Self>) -> Result<Lease, McpError> {
+        let closed = || McpError::Closed { server: self.name.clone() };
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| closed())?;
+        let connection = match self.take_idle() {
+            Some(connection) => connection,
+            None => self.closed.run_until_cancelled(self.connect()).await.ok_or_else(closed)??,
+        };
+        Ok(Lease::new(self.clone(), connection, permit))
+    }
+
+    /// Keeps a connection for the next call.
+    pub(super) fn keep(&self, mut connection: Connection) {
+        if !self.closed.is_cancelled() && connection.is_open() {
+            lock(&self.idle).push(connection);
+        }
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = lock(&self.idle);
+        std::iter::from_fn(|| idle.pop()).find_map(|mut connection| connection.is_open().then_some(connection))
+    }
+
+    async fn connect(&self) -> Result<Connection, McpError> {
+        let mut delay = FIRST_DELAY;
+        for attempt in 1.. {
+            match self.endpoint.open(&self.changes).await {
+                Ok(connection) => {
+                    self.changes.fetch_add(1, Ordering::SeqCst);
+                    return Ok(connection);
+                }
+                Err(failed) if !failed.passing || attempt >= self.attempts => {
+                    return Err(McpError::Connect { server: self.name.clone(), reason: failed.reason });
+                }
+                Err(failed) => {
+                    tracing::warn!(server = self.name, attempt, reason = failed.reason, "the MCP server is not there");
+                }
+            }
+            tokio::time::sleep(delay).await;
+            delay = delay.saturating_mul(2);
+        }
+        Err(McpError::Closed { server: self.name.clone() })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
