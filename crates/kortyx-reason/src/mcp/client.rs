@@ -59,14 +59,12 @@ impl ClientHandler for Client {
         if call.is_none_or(|call| call.send(Elicitation { params, reply }).is_err()) {
             return Err(ErrorData::invalid_request("no call is under way for which a person could be asked", None));
         }
-        match answer.await {
-            Ok(answer) => answer,
-            Err(_) => {
-                // The call was given up, and this connection ends. Until then silence: any answer would be one that nobody gave.
-                context.ct.cancelled().await;
-                Err(ErrorData::internal_error("the call was given up", None))
-            }
+        if let Ok(answer) = answer.await {
+            return answer;
         }
+        // The call was given up, and this connection ends. Until then silence: any answer would be one that nobody gave.
+        context.ct.cancelled().await;
+        Err(ErrorData::internal_error("the call was given up", None))
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

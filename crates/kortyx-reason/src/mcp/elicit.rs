@@ -29,7 +29,7 @@ pub(super) async fn elicited(
     let schema = serde_json::to_value(&requested_schema).map_err(|error| refused(error.to_string()))?;
     let text = json::canonical(&(&message, &schema)).map_err(|error| refused(error.to_string()))?;
     let id: String = ["elicit-", &digest(&text)].concat().chars().take(39).collect();
-    let asking = asked(&id, entry, server, ctx, &message, schema);
+    let asking = asked(&id, entry, server, ctx, &message, &schema);
     Ok(result(asking.await.map_err(|why| refused(why.to_string()))?))
 }
 
@@ -39,7 +39,7 @@ async fn asked(
     server: &Shared,
     ctx: &ToolContext,
     message: &str,
-    schema: Value,
+    schema: &Value,
 ) -> Result<Option<Value>, ToolError> {
     let request =
         json!({ "server": server.name, "tool": entry.info.name, "toolCallId": ctx.call_id(), "message": message });
@@ -51,7 +51,7 @@ async fn asked(
 }
 
 /// What an answer may be: the form, filled in, or a refusal.
-fn answers(form: Value) -> Value {
+fn answers(form: &Value) -> Value {
     json!({
         "type": "object",
         "title": "Answer",

@@ -124,7 +124,8 @@ impl Endpoint {
             McpHandshake::Initialize => ClientLifecycleMode::Initialize,
             McpHandshake::Discover => ClientLifecycleMode::Discover { preferred_versions },
         };
-        client.serve_with_lifecycle(transport, mode).await
+        // Its future has tens of kilobytes.
+        Box::pin(client.serve_with_lifecycle(transport, mode)).await
     }
 }
 

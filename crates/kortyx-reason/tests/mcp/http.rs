@@ -22,9 +22,10 @@ async fn listening(diary: &Diary) -> SocketAddr {
     let config = StreamableHttpServerConfig::default();
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
     let keyed = axum::middleware::from_fn(|request: Request, next: Next| async move {
-        match request.headers().get("authorization").is_some_and(|key| key == "Bearer sesame") {
-            true => next.run(request).await,
-            false => StatusCode::UNAUTHORIZED.into_response(),
+        if request.headers().get("authorization").is_some_and(|key| key == "Bearer sesame") {
+            next.run(request).await
+        } else {
+            StatusCode::UNAUTHORIZED.into_response()
         }
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

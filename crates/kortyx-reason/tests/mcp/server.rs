@@ -38,14 +38,6 @@ impl Server {
         diary.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Asks a person by the protocol that has it: a request of the server, or a result that wants input.
-    async fn ask(&self, request: ElicitRequestParams, context: &RequestContext<RoleServer>) -> Asked {
-        match context.peer.create_elicitation(request).await {
-            Ok(answer) => Asked::Answered(answer),
-            Err(error) => Asked::Failed(error.to_string()),
-        }
-    }
-
     async fn hang(&self, context: &RequestContext<RoleServer>) -> CallToolResult {
         self.note("hanging");
         context.ct.cancelled().await;
@@ -58,9 +50,9 @@ impl Server {
         self.note(&format!("asking with {key}"));
         let mut told = Vec::new();
         for message in ["Whose name?", "Whose name?", "And the other?"] {
-            match self.ask(form(message), context).await {
-                Asked::Answered(answer) => told.push(spoken(&answer)),
-                Asked::Failed(why) => return CallToolResult::error(vec![ContentBlock::text(why)]),
+            match context.peer.create_elicitation(form(message)).await {
+                Ok(answer) => told.push(spoken(&answer)),
+                Err(why) => return CallToolResult::error(vec![ContentBlock::text(why.to_string())]),
             }
         }
         self.note(&format!("done with {key}"));
@@ -78,11 +70,6 @@ impl Server {
         let state = request.request_state.as_deref().unwrap_or_default();
         said(&format!("{} {state}", responses["name"]["content"]["name"])).into()
     }
-}
-
-enum Asked {
-    Answered(ElicitResult),
-    Failed(String),
 }
 
 fn spoken(answer: &ElicitResult) -> String {
