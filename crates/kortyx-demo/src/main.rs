@@ -1,6 +1,7 @@
 //! Serves a chat page and an inbox on loopback, over runs in an SQLite file.
 
 mod assets;
+mod model;
 mod options;
 mod site;
 mod workflows;
@@ -10,7 +11,6 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::ExitCode,
-    sync::Arc,
     time::Duration,
 };
 
@@ -41,6 +41,10 @@ struct Arguments {
     /// How long a question may be answered
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = humantime::parse_duration)]
     expires_in: Duration,
+    /// The model of the assistant, such as `claude-sonnet-4-5` or `gpt-5-mini`; its provider's key is in the environment [default: a
+    /// script that needs none]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
 }
 
 #[tokio::main]
@@ -55,6 +59,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
+    let model = model::model(arguments.model.as_deref())?;
     let path = arguments.store.map_or_else(default_store, Ok)?;
     let store = SqliteStore::open(SqliteConfig::new(&path)).await?;
     let agent = Agent::builder()
@@ -63,7 +68,7 @@ async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         .lease_ttl(LEASE)
         // A page that is loaded again has gone away for a moment only.
         .on_disconnect(OnDisconnect::GoOn);
-    let agent = workflows::register(agent, Arc::new(workflows::scripted()))?.build().await?;
+    let agent = workflows::register(agent, model)?.build().await?;
     let http = Http::new(agent, authoriser()).paths(Paths::under("/api"));
 
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, arguments.port));

@@ -7,6 +7,7 @@ mod keyboard;
 mod logic;
 mod looks;
 mod lunch;
+mod model;
 mod order;
 mod reload;
 mod restart;
