@@ -80,12 +80,16 @@ impl IntoIterator for McpTools {
 }
 
 /// Lists the tools of a server.
-pub(super) async fn listed(shared: &Shared, peer: &Peer<RoleClient>) -> Result<Catalog, McpError> {
+pub(super) async fn described(shared: &Shared, peer: &Peer<RoleClient>) -> Result<Vec<Described>, McpError> {
     let pages = shared.closed.run_until_cancelled(pages(shared, peer)).await;
-    let described = pages.ok_or_else(|| McpError::Closed { server: shared.name.clone() })??;
+    pages.unwrap_or_else(|| Err(McpError::Closed { server: shared.name.clone() }))
+}
+
+/// What the application takes of them.
+pub(super) fn catalog(shared: &Shared, described: &[Described]) -> Result<Catalog, McpError> {
     let mut catalog = Catalog { entries: Vec::new(), excluded: Vec::new() };
     let mut missing = shared.rules.only.clone().unwrap_or_default();
-    for tool in &described {
+    for tool in described {
         missing.remove(&*tool.name);
         let info = McpToolInfo::of(&shared.name, tool);
         if !shared.rules.takes(&info) {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
+use kortyx_runtime::{NodeContext, NodeError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +19,7 @@ use super::{
     connection::Connection,
     endpoint::{Address, Endpoint},
     lease::Lease,
-    list::{Catalog, listed},
+    list::{Catalog, catalog, described},
     rules::Rules,
 };
 
@@ -83,11 +84,31 @@ impl McpServer {
         let lease = self.0.lease().await?;
         // A change during the listing makes this list old again.
         let changes = self.0.changes.load(Ordering::SeqCst);
-        let catalog = Arc::new(listed(&self.0, &lease.peer).await?);
+        let described = described(&self.0, &lease.peer).await?;
         let lasts = lease.tells_changes;
         lease.give_back();
+        let catalog = Arc::new(catalog(&self.0, &described)?);
         *lock(&self.0.known) = lasts.then(|| (changes, catalog.clone()));
         Ok(McpTools::new(catalog, &self.0))
+    }
+
+    /// Its tools as they were when this run came here first: the list is recorded, by the server's name.
+    ///
+    /// A run that goes on after a pause needs no server until it calls one: the answer takes effect also when the server is gone, and the
+    /// model is told so when it calls. The price is the list in the run's journal, as long as the server's descriptions and schemas are.
+    /// The application's rules count as they are now.
+    ///
+    /// # Errors
+    /// As with [`tools`](Self::tools).
+    pub async fn recorded_tools(&self, ctx: &NodeContext) -> Result<McpTools, NodeError> {
+        let listed = ctx.step(&format!("kortyx.mcp.{}", self.0.name), || async {
+            let lease = self.0.lease().await?;
+            let described = described(&self.0, &lease.peer).await?;
+            lease.give_back();
+            Ok::<_, McpError>(described)
+        });
+        let catalog = catalog(&self.0, &listed.await?)?;
+        Ok(McpTools::new(Arc::new(catalog), &self.0))
     }
 
     /// Ends all connections in order and waits until they are gone. Calls under way fail, and so does every later one.

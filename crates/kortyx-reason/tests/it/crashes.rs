@@ -1,4 +1,5 @@
-//! A process that dies at any write of a loop with three tools, an approval and a question loses nothing and repeats nothing.
+//! A process that dies at any write of a loop with three tools, an approval, a question of the model and one of a tool loses nothing and
+//! repeats nothing.
 
 use std::{
     collections::BTreeMap,
@@ -6,10 +7,13 @@ use std::{
     time::Duration,
 };
 
+use kortyx_contracts::Text;
 use kortyx_memory::MemoryStore;
 use kortyx_orchestrator::{Agent, Answer, ExecuteOptions};
 use kortyx_protocol::{ResumeResponse, RunId, SessionId, Timestamp};
-use kortyx_reason::{Message, Reason, ReasonExt as _, Script, ScriptedModel, WhileWaiting};
+use kortyx_reason::{
+    FunctionTool, Message, Reason, ReasonExt as _, Script, ScriptedModel, ToolContext, ToolError, WhileWaiting, tool,
+};
 use kortyx_runtime::{NodeContext, Workflow};
 use kortyx_store::{InterruptQuery, ManualClock, RunStatus, Scope, Store};
 use kortyx_testkit::{Faulty, When};
@@ -24,6 +28,20 @@ struct World {
     effects: Effects,
     run: Arc<Mutex<Option<RunId>>>,
     policy: WhileWaiting,
+}
+
+/// A tool that asks before it does anything.
+fn looking(effects: &Effects) -> FunctionTool<Order> {
+    let effects = effects.clone();
+    tool("look_up", "Looks it up", move |order: Order, ctx: ToolContext| {
+        let effects = effects.clone();
+        async move {
+            let shelf = ctx.ask("shelf", Text::new("Which shelf?")).await?;
+            assert_eq!(shelf, "The upper.");
+            effects.did(&order, &ctx);
+            Ok::<_, ToolError>(json!({"done": order.what}))
+        }
+    })
 }
 
 fn session() -> SessionId {
@@ -59,7 +77,7 @@ impl World {
                 async move { order.amount > 100 }
             });
             let reason = Reason::new(model.clone()).system("Buy.").input("Buy tea.").interrupts(clarify());
-            let reason = reason.tool(effects.tool("look_up")).tool(order).tool(effects.tool("note"));
+            let reason = reason.tool(looking(&effects)).tool(order).tool(effects.tool("note"));
             let reason = reason.while_waiting(policy).emit();
             async move { Ok(output(&ctx.reason("buy", reason).await?)) }
         };
@@ -113,11 +131,15 @@ impl World {
         let open = agent.list_interrupts(query).await.unwrap().interrupts;
         for question in open {
             let answer = match question.input.contract.as_deref() {
-                Some("clarify") => json!({"text": "Green."}),
-                _ => json!({"decision": "approve", "digest": question.input.request.unwrap()["digest"]}),
+                None => ResumeResponse::text("The upper."),
+                Some("clarify") => ResumeResponse::value(json!({"text": "Green."})),
+                Some(_) => {
+                    let digest = question.input.request.unwrap()["digest"].clone();
+                    ResumeResponse::value(json!({"decision": "approve", "digest": digest}))
+                }
             };
             let scope = Scope::session(session());
-            agent.submit(vec![Answer::in_scope(question.id, scope, ResumeResponse::value(answer))]).await.unwrap();
+            agent.submit(vec![Answer::in_scope(question.id, scope, answer)]).await.unwrap();
             while agent.driven_runs() > 0 {
                 tokio::task::yield_now().await;
             }

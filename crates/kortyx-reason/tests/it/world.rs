@@ -94,6 +94,11 @@ impl Effects {
         self.judged.load(Ordering::SeqCst)
     }
 
+    /// Counts one.
+    pub(crate) fn did(&self, order: &Order, ctx: &ToolContext) {
+        self.runs.lock().unwrap().push((ctx.idempotency_key(), order.amount));
+    }
+
     /// A tool of this name that counts its runs.
     pub(crate) fn tool(&self, name: &str) -> kortyx_reason::FunctionTool<Order> {
         let runs = self.runs.clone();

@@ -90,6 +90,24 @@ async fn a_call_that_needs_approval_reaches_the_server_only_with_it() {
 }
 
 #[tokio::test]
+async fn as_many_calls_are_made_at_once_as_there_may_be_connections_and_others_wait_in_line() {
+    for (connections, status) in [(1, "failed"), (2, "completed")] {
+        let diary = Diary::new();
+        let patience = |tool: &kortyx_reason::McpToolInfo, policy: ToolPolicy| {
+            policy.timeout(if tool.name == "echo" { Duration::from_millis(1500) } else { Duration::from_mins(1) })
+        };
+        let server = diary.command().policy(patience).connections(connections).build();
+        server.tools().await.unwrap();
+        let hanging = server.clone();
+        let hanging = tokio::spawn(async move { results(&hanging, [("hang", text(""))]).await });
+        diary.wait_for("hanging").await;
+        assert_eq!(results(&server, [("echo", text("hello"))]).await[0][1], status);
+        assert_eq!(diary.processes().len(), connections);
+        hanging.abort();
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_that_names_it_after_all_attempts() {
     let missing = McpServer::command("files", McpCommand::new("/nowhere/kortyx-mcp")).build();
     let error = missing.tools().await.err().unwrap().to_string();

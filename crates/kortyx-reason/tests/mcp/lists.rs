@@ -1,8 +1,13 @@
 //! What a server has, and what of it a model is given.
 
-use kortyx_reason::{Approval, McpError, McpServer, McpTools};
+use std::sync::Arc;
 
-use crate::world::{Diary, results, serves, text};
+use kortyx_memory::MemoryStore;
+use kortyx_reason::{Approval, McpCommand, McpError, McpServer, McpTools, Reason, ReasonExt as _};
+use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
+use serde_json::json;
+
+use crate::world::{Diary, agent_on, answer, calling, ended, results, run, serves, text};
 
 fn names(tools: &McpTools) -> Vec<String> {
     tools.as_slice().iter().map(|tool| tool.name().to_owned()).collect()
@@ -75,4 +80,29 @@ async fn a_list_is_read_again_when_the_server_says_that_it_changed() {
     while server.tools().await.unwrap().as_slice().len() == 10 {
         tokio::task::yield_now().await; // the notice comes when it comes
     }
+}
+
+#[tokio::test]
+async fn a_list_that_was_recorded_needs_no_server_when_the_answer_comes() {
+    let (diary, store, model) = (Diary::new(), Arc::new(MemoryStore::new()), calling([("echo", text("hello"))]));
+    let workflow = |server: McpServer| {
+        let model = model.clone();
+        let node = move |ctx: NodeContext| {
+            let (model, server) = (model.clone(), server.clone());
+            async move {
+                let reason = Reason::new(model).input("Go.").tools(server.recorded_tools(&ctx).await?);
+                let done = ctx.reason("mcp", reason).await?;
+                let results = done.tool_results.iter().map(|end| json!([end.tool, end.status, end.content]));
+                Ok(NodeOutput::new().data("results", &results.collect::<Vec<_>>()))
+            }
+        };
+        Workflow::builder("mcp").node("mcp", node).build().unwrap()
+    };
+    let there = workflow(diary.bare().build());
+    let paused = run(&agent_on(&store, &there).await, &there).await;
+    assert_eq!((paused.status(), diary.count("listed")), ("suspended", 3));
+    let gone = workflow(McpServer::command("test", McpCommand::new("/nowhere/kortyx-mcp")).build());
+    let done = ended(answer(&agent_on(&store, &gone).await, &paused, json!({"decision": "approve"})).await);
+    let told = done[0][2].as_str().unwrap();
+    assert!(done[0][1] == "failed" && told.starts_with("the MCP server `test` cannot be reached"), "{done:?}");
 }

@@ -96,7 +96,8 @@ impl Diary {
     /// The server as a child process.
     pub(crate) fn bare(&self) -> McpServerBuilder {
         let exe = std::env::current_exe().unwrap();
-        let script = "exec \"$0\" \"$@\" 3>&1 1>/dev/null";
+        // Some servers greet people first.
+        let script = "echo Starting.; exec \"$0\" \"$@\" 3>&1 1>/dev/null";
         let command = McpCommand::new("sh")
             .args(["-c", script])
             .args([exe.as_os_str()])
