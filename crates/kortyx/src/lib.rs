@@ -71,7 +71,7 @@ mod guide {
     #[cfg(feature = "http")]
     #[doc = include_str!("../../../docs/guide/http.md")]
     mod http {}
-    #[cfg(feature = "reason")]
+    #[cfg(feature = "genai")]
     #[doc = include_str!("../../../docs/guide/models.md")]
     mod models {}
     #[doc = include_str!("../../../docs/guide/operations.md")]
@@ -83,7 +83,7 @@ mod guide {
     mod replay {}
     #[doc = include_str!("../../../docs/guide/stores.md")]
     mod stores {}
-    #[cfg(feature = "reason")]
+    #[cfg(all(feature = "genai", feature = "mcp"))]
     #[doc = include_str!("../../../docs/guide/tools.md")]
     mod tools {}
     #[doc = include_str!("../../../docs/guide/versions.md")]
