@@ -157,7 +157,8 @@ impl<T> Reason<T> {
     }
 
     /// Streams the final [`output`](Reason::output) to the client, as structured data of this type: these fields while the model
-    /// writes them, the whole when it is accepted.
+    /// writes them, the whole when it is accepted. A field that the object has twice is a mistake then. With [`emit`](Self::emit) the text
+    /// of the object is sent as well.
     pub fn stream_output(mut self, data_type: impl Into<Arc<str>>, fields: impl IntoIterator<Item = Field>) -> Self {
         self.streamed = Some(Streamed::new(data_type.into(), fields.into_iter().collect()));
         self

@@ -98,3 +98,29 @@ pub(super) fn digest(tool: &str, arguments: &Value) -> Result<String, NodeError>
         hex
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use kortyx_protocol::json;
+
+    use super::*;
+
+    /// A pass as it was stored before there were outputs.
+    const STORED: &str = r#"{"v":1,"text":"","calls":[{"call":{"id":"call_0_0","tool":"note","arguments":"{}"},"plan":{"do":"run","arguments":{},"digest":"d","gate":"open"}}],"finish":"tool-calls","usage":{"input":1,"output":2,"total":3}}"#;
+
+    #[test]
+    fn a_pass_without_outputs_is_stored_as_ever() {
+        let record: PassRecord = json::from_str(STORED).unwrap();
+        assert_eq!(json::to_string(&record).unwrap(), STORED);
+    }
+
+    #[test]
+    fn a_pass_with_outputs_reads_back() {
+        let delivery =
+            r#"{"do":"emit","contract":"card","schemaId":"acme.card","schemaVersion":"1","stream":"s","data":{"a":1}}"#;
+        let plan: Plan = json::from_str(delivery).unwrap();
+        assert_eq!(json::to_string(&plan).unwrap(), delivery);
+        let plan: Plan = json::from_str(&delivery.replace("emit", "return").replace(r#""stream":"s","#, "")).unwrap();
+        assert!(matches!(plan, Plan::Return(Delivery { stream: None, .. })));
+    }
+}

@@ -3,15 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
+use kortyx_contracts::OutputContract;
 use kortyx_memory::MemoryStore;
 use kortyx_orchestrator::{Agent, ChatOptions};
 use kortyx_protocol::{ChatMessage, FailureCode, Issue, RawJson, ResumeResponse, Timestamp};
-use kortyx_reason::{Approval, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy};
+use kortyx_reason::{
+    Approval, Outputs, Script, ScriptedModel, Tool, ToolContext, ToolError, ToolOutput, ToolPolicy, partial::Field,
+};
 use kortyx_runtime::Workflow;
 use kortyx_store::ManualClock;
 use serde_json::{Value, json};
 
-use crate::world::{Effects, agent, answer, asked, calling, data, gated, reasoning, run, tea, with};
+use crate::{
+    deliveries::{CARD, EMIT, cards, seeing},
+    world::{ASK, Effects, agent, answer, asked, calling, clarify, data, gated, reasoning, run, tea, with},
+};
 
 #[tokio::test]
 async fn b012_code_that_would_run_other_arguments_than_those_approved_runs_nothing() {
@@ -136,4 +142,43 @@ async fn b005_approving_one_copy_of_a_paused_run_approves_no_other() {
     };
     assert_eq!(agent.list_interrupts(open).await.unwrap().interrupts.len(), 1, "the copy still waits");
     assert_eq!((decide(&copy.checkpoint, "reject").await, effects.count()), (json!("rejected"), 1));
+}
+
+#[tokio::test]
+async fn what_was_emitted_counts_as_it_was_and_code_without_its_contract_sets_the_run_aside() {
+    const LATER: OutputContract<Later> =
+        OutputContract::new("card").description("Shows a card").schema_id("acme.card").version("2");
+    let model = ScriptedModel::new([
+        Script::new().call(EMIT, json!({"title": "a"})).call(ASK, json!({"question": "?"})),
+        Script::new().text("Done."),
+    ]);
+    let store = Arc::new(MemoryStore::new());
+    let outputs = |outputs: Outputs| {
+        let model = model.clone();
+        seeing(move || with(&model).outputs(outputs.clone()).interrupts(clarify()))
+    };
+    let deployed = |workflow: Workflow| {
+        let store = store.clone();
+        async move { Agent::builder().workflow(&workflow).shared_store(store).without_worker().build().await.unwrap() }
+    };
+    let (workflow, _) = outputs(cards());
+    let agent = deployed(workflow.clone()).await;
+    let (_, first) = asked(&run(&agent, &workflow).await, 0);
+    let (_, second) = asked(&run(&agent, &workflow).await, 0);
+    let yes = || ResumeResponse::value(json!({"text": "Yes."}));
+    let (without, _) = outputs(Outputs::new());
+    let failure: kortyx_protocol::Failure = deployed(without).await.resume(&first, yes()).await.unwrap_err().into();
+    assert_eq!(failure.code, FailureCode::ReplayDiverged);
+    assert!(failure.message.contains(EMIT), "{failure}");
+    let (later, seen) = outputs(Outputs::new().emit(&LATER).fields([Field::set("heading")]));
+    data(deployed(later).await.resume(&second, yes()).await.unwrap());
+    let emissions = seen.lock().unwrap().pop().unwrap().emissions;
+    assert_eq!((emissions.of(&CARD).unwrap().len(), emissions.of(&LATER).unwrap().len()), (1, 0));
+    assert_eq!(emissions.all()[0].schema_version, "1");
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Later {
+    #[expect(dead_code, reason = "its schema counts")]
+    heading: String,
 }

@@ -7,6 +7,7 @@
     reason = "a test that fails should say where"
 )]
 
+mod any_output;
 mod approval;
 mod crashes;
 mod deliveries;

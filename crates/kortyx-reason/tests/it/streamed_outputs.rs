@@ -1,5 +1,7 @@
 //! What a client is told of outputs: golden sequences of chunks.
 
+use std::time::Duration;
+
 use kortyx_orchestrator::{Agent, ChatOptions};
 use kortyx_protocol::{ChatMessage, ResumeMeta, SessionId, StreamChunk};
 use kortyx_reason::{
@@ -7,6 +9,7 @@ use kortyx_reason::{
     partial::Field,
 };
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
+use kortyx_store::{CancelTarget, Scope};
 use serde_json::{Value, json};
 
 use crate::{
@@ -268,4 +271,35 @@ async fn a_call_ends_with_an_output_or_with_a_return_and_streams_what_there_is()
         let error = data(run(&agent(&workflow).await, &workflow).await);
         assert!(error["error"].as_str().unwrap().contains(why), "{error}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_its_node_gives_up_or_that_is_cancelled_takes_back_what_it_told() {
+    let slow = || {
+        let part = ModelEvent::ToolCall { index: 0, tool: EMIT.into(), arguments: r#"{"title":"a"#.into() };
+        ScriptedModel::new([Script::new().event(part).wait(Duration::from_mins(1))])
+    };
+    let model = slow();
+    let node = move |ctx: NodeContext| {
+        let reason = with(&model).outputs(cards());
+        async move {
+            let late = tokio::time::timeout(Duration::from_secs(1), ctx.reason("brief", reason)).await;
+            Ok(NodeOutput::new().data("late", &late.is_err()))
+        }
+    };
+    let workflow = Workflow::builder("impatient").node("brief", node).build().unwrap();
+    let (_, given_up) = structured(&agent(&workflow).await, ChatOptions::new(), ChatMessage::user("Go.")).await;
+    assert_eq!(given_up, [delta(0, "title", "a"), invalidated(0)]);
+
+    let model = slow();
+    let (workflow, _) = seeing(move || with(&model).outputs(cards()));
+    let agent = agent(&workflow).await;
+    let session = SessionId::new("session-1").unwrap();
+    let cancelling = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        agent.cancel(CancelTarget::Session(session.clone()), Scope::session(session.clone()), None).await.unwrap();
+    };
+    let options = ChatOptions::new().session(session.clone());
+    let ((_, cancelled), ()) = tokio::join!(structured(&agent, options, ChatMessage::user("Go.")), cancelling);
+    assert_eq!(cancelled, [delta(0, "title", "a"), invalidated(0)]);
 }
