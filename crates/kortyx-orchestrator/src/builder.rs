@@ -3,7 +3,7 @@
 use std::{error::Error, ffi::OsString, future::Future, sync::Arc, time::Duration};
 
 use kortyx_protocol::Limits;
-use kortyx_runtime::{Engine, Registry, Workflow, workflow::DefinitionError};
+use kortyx_runtime::{Counter, Engine, Registry, Workflow, workflow::DefinitionError};
 use kortyx_store::Store;
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -171,6 +171,19 @@ impl AgentBuilder {
     /// What a run may do.
     pub fn run_limits(mut self, limits: kortyx_runtime::Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Limits how much a run may use of this, with its branches and its children, before it asks whether to go on; where neither the run's
+    /// options nor its workflow say otherwise. After [`run_limits`](Self::run_limits), which sets all of them.
+    pub fn limit(mut self, counter: Counter, most: u64) -> Self {
+        self.limits.allowances = self.limits.allowances.limit(counter, most);
+        self
+    }
+
+    /// Lets runs use any amount of this, where neither the run's options nor its workflow say otherwise.
+    pub fn unlimited(mut self, counter: Counter) -> Self {
+        self.limits.allowances = self.limits.allowances.unlimited(counter);
         self
     }
 

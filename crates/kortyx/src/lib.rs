@@ -27,8 +27,8 @@ pub use kortyx_contracts::*;
 pub use kortyx_contracts::FacadeChoiceOptions as ChoiceOptions;
 pub use kortyx_orchestrator::*;
 pub use kortyx_runtime::{
-    AskGroup, CallError, FinalResponse, NodeContext, NodeError, NodeOutput, NodeResult, StateHandle, StructuredStream,
-    Workflow,
+    Allowances, AskGroup, CHILD_CALLS, CallError, Counter, Draw, FinalResponse, INPUT_TOKENS, Level, NodeContext,
+    NodeError, NodeOutput, NodeResult, OUTPUT_TOKENS, StateHandle, StructuredStream, TOKENS, Workflow,
     workflow::{DefinitionError, END, NodeOptions, Retry},
 };
 
@@ -74,6 +74,9 @@ mod guide {
     #[cfg(feature = "genai")]
     #[doc = include_str!("../../../docs/guide/models.md")]
     mod models {}
+    #[cfg(feature = "reason")]
+    #[doc = include_str!("../../../docs/guide/limits.md")]
+    mod limits {}
     #[doc = include_str!("../../../docs/guide/operations.md")]
     mod operations {}
     #[cfg(feature = "reason")]

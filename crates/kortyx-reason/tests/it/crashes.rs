@@ -2,7 +2,7 @@
 //! repeats nothing.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -10,11 +10,12 @@ use std::{
 use kortyx_contracts::Text;
 use kortyx_memory::MemoryStore;
 use kortyx_orchestrator::{Agent, Answer, ExecuteOptions};
-use kortyx_protocol::{ResumeResponse, RunId, SessionId, Timestamp};
+use kortyx_protocol::{RequestId, ResumeResponse, RunId, SessionId, Timestamp};
 use kortyx_reason::{
-    FunctionTool, Message, Reason, ReasonExt as _, Script, ScriptedModel, ToolContext, ToolError, WhileWaiting, tool,
+    FunctionTool, MODEL_PASSES, Message, Reason, ReasonExt as _, Script, ScriptedModel, TOOL_CALLS, ToolContext,
+    ToolError, WhileWaiting, tool,
 };
-use kortyx_runtime::{NodeContext, Workflow};
+use kortyx_runtime::{NodeContext, TOKENS, Workflow};
 use kortyx_store::{InterruptQuery, ManualClock, RunStatus, Scope, Store};
 use kortyx_testkit::{Faulty, When};
 use serde_json::{Value, json};
@@ -28,6 +29,8 @@ struct World {
     effects: Effects,
     run: Arc<Mutex<Option<RunId>>>,
     policy: WhileWaiting,
+    /// The questions whether to go on at a limit.
+    limits: Mutex<BTreeSet<RequestId>>,
 }
 
 /// A tool that asks before it does anything.
@@ -64,7 +67,7 @@ impl World {
             Script::new().call("note", json!({"what": "bye"})).usage(5, 6),
             Script::new().text("Ordered."),
         ]);
-        Self { store, clock, model, effects: Effects::default(), run: Arc::default(), policy }
+        Self { store, clock, model, effects: Effects::default(), run: Arc::default(), policy, limits: Mutex::default() }
     }
 
     fn workflow(&self) -> Workflow {
@@ -79,9 +82,14 @@ impl World {
             let reason = Reason::new(model.clone()).system("Buy.").input("Buy tea.").interrupts(clarify());
             let reason = reason.tool(looking(&effects)).tool(order).tool(effects.tool("note"));
             let reason = reason.while_waiting(policy).emit();
-            async move { Ok(output(&ctx.reason("buy", reason).await?)) }
+            async move {
+                let output = output(&ctx.reason("buy", reason).await?);
+                let used = [MODEL_PASSES, TOOL_CALLS, TOKENS].map(|counter| ctx.level(counter).map(|level| level.used));
+                Ok(output.data("used", &used.into_iter().collect::<Result<Vec<_>, _>>()?))
+            }
         };
-        Workflow::builder("buying").node("buy", node).build().unwrap()
+        let buying = Workflow::builder("buying").node("buy", node);
+        buying.limit(MODEL_PASSES, 3).limit(TOOL_CALLS, 2).build().unwrap()
     }
 
     /// One life of a process, which ends with the run's output or with its death.
@@ -131,11 +139,15 @@ impl World {
         let open = agent.list_interrupts(query).await.unwrap().interrupts;
         for question in open {
             let answer = match question.input.contract.as_deref() {
-                None => ResumeResponse::text("The upper."),
+                None if question.input.options.is_empty() => ResumeResponse::text("The upper."),
                 Some("clarify") => ResumeResponse::value(json!({"text": "Green."})),
                 Some(_) => {
                     let digest = question.input.request.unwrap()["digest"].clone();
                     ResumeResponse::value(json!({"decision": "approve", "digest": digest}))
+                }
+                None => {
+                    self.limits.lock().unwrap().insert(question.id.clone());
+                    ResumeResponse::select(["continue"])
                 }
             };
             let scope = Scope::session(session());
@@ -155,6 +167,8 @@ impl World {
             let before = passes.entry(spoken).or_insert_with(|| given.clone());
             assert_eq!(*before, given, "pass {spoken} was given two conversations");
         }
+        // 4 passes of 3, 4 calls of 2: each limit is asked about once.
+        assert_eq!(self.limits.lock().unwrap().len(), 2);
         let all: Vec<String> = passes.into_values().collect();
         assert_eq!(all.len(), 4);
         for pair in all.windows(2) {
@@ -168,6 +182,7 @@ fn expected() -> Value {
         "text": "Ordered.",
         "steps": 4,
         "answers": [{"text": "Green."}],
+        "used": [4, 4, 11],
         "results": [
             ["look_up", "completed", {"done": "stock"}],
             ["order", "completed", {"done": "tea"}],

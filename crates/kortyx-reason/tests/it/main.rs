@@ -12,6 +12,7 @@ mod approval;
 mod crashes;
 mod deliveries;
 mod later_code;
+mod limits;
 mod models;
 mod outputs;
 mod places;

@@ -4,7 +4,7 @@ use std::{error::Error, path::PathBuf, time::Duration};
 
 use kortyx_protocol::RawJson;
 use kortyx_runtime::{
-    Workflow,
+    Allowances, CHILD_CALLS, TOKENS, Workflow,
     workflow::{END, LoadError, NodeLibrary, NodeOptions, Retry},
 };
 
@@ -37,6 +37,7 @@ fn a_yaml_file_is_read_with_all_its_keys() {
     assert_eq!((&**definition.id(), &**definition.version()), ("document", "2.1"));
     assert_eq!(definition.description(), Some("Drafts, reviews and publishes.\n"));
     assert_eq!((&**definition.start(), definition.max_node_executions()), ("draft", Some(50)));
+    assert_eq!(*definition.limits(), Allowances::new().limit(CHILD_CALLS, 7).unlimited(TOKENS));
     let retry = Retry::attempts(3).delay(Duration::from_millis(200)).backoff(1.5).max_delay(Duration::from_secs(1));
     assert_eq!(definition.node("draft").and_then(|node| node.options.retry), Some(retry));
     assert_eq!(definition.node("review").and_then(|node| node.options.retry), None);

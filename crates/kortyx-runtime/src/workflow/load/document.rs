@@ -1,6 +1,6 @@
 //! The text form of a workflow.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::{
     LoadError, LoadProblem, NodeLibrary,
     place::Place,
 };
+use crate::Allowances;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +25,7 @@ struct Document {
     description: Option<Arc<str>>,
     start: Option<Spanned<Arc<str>>>,
     max_node_executions: Option<Spanned<u32>>,
+    limits: Option<BTreeMap<Arc<str>, Option<u64>>>,
     input: Option<Spanned<Value>>,
     output: Option<Spanned<Value>>,
     nodes: Spanned<Vec<Spanned<NodeText>>>,
@@ -87,6 +89,7 @@ impl Document {
         if let Some(limit) = &self.max_node_executions {
             draft.max_node_executions = Some(limit.value);
         }
+        draft.limits = Allowances(self.limits.clone().unwrap_or_default());
         Ok(draft)
     }
 

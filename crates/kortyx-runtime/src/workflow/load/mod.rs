@@ -19,8 +19,8 @@ const TEXT: &str = "<text>";
 impl Workflow {
     /// Loads a workflow from YAML text, its node functions from a library.
     ///
-    /// The keys are `id`, `version`, `description`, `start` (default: the first node), `max_node_executions`, `input` and
-    /// `output` (JSON Schemas), `nodes` (`id`, `use`: the name in the library, default the id, `retry`: `attempts`,
+    /// The keys are `id`, `version`, `description`, `start` (default: the first node), `max_node_executions`, `limits` (a number by
+    /// the name of each [counter](crate::Counter), null for none), `input` and `output` (JSON Schemas), `nodes` (`id`, `use`: the name in the library, default the id, `retry`: `attempts`,
     /// `delay_ms`, `backoff`, `max_delay_ms`) and `edges` (`from`, `to`, `when: <condition>` or `otherwise: true`).
     /// `id`, `version` and `nodes` are required, unknown keys are errors. An edge to `__end__` ends the path.
     ///
