@@ -3,6 +3,8 @@
 #![doc = include_str!("../README.md")]
 
 mod error;
+#[cfg(any(feature = "genai", feature = "mcp"))]
+mod http;
 mod interrupts;
 mod issues;
 mod limits;

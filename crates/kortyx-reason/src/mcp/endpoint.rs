@@ -18,7 +18,8 @@ use rmcp::{
     },
 };
 
-use super::{McpCommand, client::Client, connection::Connection, http, process::Process};
+use super::{McpCommand, client::Client, connection::Connection, process::Process};
+use crate::http;
 
 /// How a server is spoken to at first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -10,7 +10,6 @@ mod digest;
 mod elicit;
 mod endpoint;
 mod error;
-mod http;
 mod info;
 mod lease;
 mod list;

@@ -29,7 +29,7 @@ impl Dialect {
         Self { kind, model: model.to_owned() }
     }
 
-    /// The provider's name, in what is told beside an answer.
+    /// The variable that the provider's key is in, where it needs one.
     pub(super) fn key_variable(&self) -> Option<&'static str> {
         self.kind.default_key_env_name()
     }
@@ -44,7 +44,7 @@ impl Dialect {
         let older = |names: &[&str]| names.iter().any(|name| self.model.starts_with(name));
         match self.kind {
             AdapterKind::OpenAI => !older(&["gpt-3", "gpt-4-", "o1-mini", "o1-preview"]) && self.model != "gpt-4",
-            AdapterKind::OpenAIResp | AdapterKind::Xai | AdapterKind::Ollama => true,
+            AdapterKind::OpenAIResp | AdapterKind::Xai => true,
             // Before Gemini 3 a schema and tools exclude each other.
             AdapterKind::Gemini => !older(&["gemini-1", "gemini-2"]),
             AdapterKind::Anthropic => {
@@ -63,18 +63,20 @@ impl Dialect {
     /// Whether instructions may come in the middle of a conversation. Elsewhere they would be moved to its beginning, which changes
     /// what the model was told before, so they are sent as the user's.
     pub(super) fn takes_instructions_anywhere(&self) -> bool {
+        let others = [AdapterKind::OpenAIResp, AdapterKind::Ollama, AdapterKind::OllamaCloud];
+        self.speaks_chat_completions() || others.contains(&self.kind)
+    }
+
+    fn speaks_chat_completions(&self) -> bool {
         matches!(
             self.kind,
             AdapterKind::OpenAI
-                | AdapterKind::OpenAIResp
                 | AdapterKind::Groq
                 | AdapterKind::DeepSeek
                 | AdapterKind::Xai
                 | AdapterKind::OpenRouter
                 | AdapterKind::Together
                 | AdapterKind::Fireworks
-                | AdapterKind::Ollama
-                | AdapterKind::OllamaCloud
                 | AdapterKind::Custom(_)
         )
     }
@@ -102,9 +104,9 @@ impl Dialect {
         self.kind == AdapterKind::OpenAIResp
     }
 
-    /// Whether calls are compared with what the end of the stream says of them. OpenAI's chat format has no such thing: there
-    /// calls are read from the frames.
+    /// Whether calls are compared with what the end of the stream says of them. In OpenAI's chat format, where they are read from
+    /// the frames, the crate would only make room for as many as a provider's number says.
     pub(super) fn tells_calls_at_the_end(&self) -> bool {
-        !self.takes_instructions_anywhere() || matches!(self.kind, AdapterKind::OpenAIResp | AdapterKind::Ollama)
+        !self.speaks_chat_completions()
     }
 }

@@ -16,7 +16,6 @@ use crate::{ModelError, ModelErrorKind};
 const LONGEST_TEXT: usize = 1000;
 
 /// Makes errors of one model, which name it and hide its key.
-#[derive(Debug)]
 pub(super) struct Faults {
     model: String,
     keys: Vec<String>,

@@ -6,11 +6,10 @@ mod conversation;
 mod dialect;
 mod ending;
 mod fault;
-mod http;
 mod seen;
 mod streamed;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream};
 use genai::{
@@ -21,7 +20,10 @@ use genai::{
 };
 
 use self::{dialect::Dialect, fault::Faults, seen::Seen};
-use crate::{Capabilities, Model, ModelError, ModelErrorKind, ModelRequest, ModelStream};
+use crate::{Capabilities, Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, http};
+
+/// How long a connection may take to be there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[doc = include_str!("README.md")]
 #[derive(Clone)]
@@ -46,7 +48,8 @@ impl GenaiModel {
         let configuration = |why: String| ModelError::new(ModelErrorKind::Configuration, why);
         let kind = AdapterKind::from_model(&name).map_err(|error| configuration(error.to_string()))?;
         let dialect = Dialect::of(kind, &name);
-        let client = Client::builder().with_reqwest(http::client().map_err(configuration)?).build();
+        let http = http::client(CONNECT_TIMEOUT);
+        let client = Client::builder().with_reqwest(http.map_err(configuration)?).build();
         let client = client.map_err(|error| configuration(error.to_string()))?;
         let capabilities = dialect.capabilities();
         Ok(Self { name, dialect, client, endpoint: None, key: None, is_buffered: false, capabilities })

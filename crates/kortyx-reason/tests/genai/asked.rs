@@ -25,7 +25,7 @@ pub(crate) fn goes_on(longer: &str, shorter: &str) -> bool {
     longer.len() > shorter.len() && longer.starts_with(shorter.strip_suffix(']').unwrap())
 }
 
-fn tools() -> Vec<ToolDeclaration> {
+pub(crate) fn tools() -> Vec<ToolDeclaration> {
     let schema = RawJson::parse(r#"{"type":"object","properties":{"what":{"type":"string"}}}"#).unwrap();
     vec![ToolDeclaration::new("order", "Orders something.", schema)]
 }
@@ -39,7 +39,7 @@ fn result(id: &str, tool: &str, content: &str, is_error: bool) -> Message {
     serde_json::from_value(fields).unwrap()
 }
 
-fn messages() -> Vec<Message> {
+pub(crate) fn messages() -> Vec<Message> {
     let calls = vec![ToolCall::new("call_0_0", "order", r#"{"what":"tea"}"#), ToolCall::new("call_0_1", "note", "")];
     vec![
         Message::system("Be brief."),

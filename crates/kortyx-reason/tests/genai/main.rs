@@ -8,5 +8,6 @@ mod durable;
 mod faults;
 mod format;
 mod formats;
+mod others;
 mod provider;
 mod setup;
