@@ -38,7 +38,7 @@ impl Call<'_> {
     pub(super) async fn made(self, arguments: Value) -> Result<ToolOutput, ToolError> {
         let Value::Object(arguments) = arguments else { return Err(ToolError::new("the arguments are no object")) };
         let stopped = self.ctx.cancelled();
-        let work = self.server.closed.run_until_cancelled(self.rounds(arguments));
+        let work = self.server.closed.run_until_cancelled(Box::pin(self.rounds(arguments)));
         let made = stopped.run_until_cancelled(work).await;
         let made = made.ok_or_else(|| ToolError::new("the run was asked to stop"))?;
         made.ok_or_else(|| ToolError::new("the MCP server was closed"))?
