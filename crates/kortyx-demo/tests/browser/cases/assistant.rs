@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::looks::{CONTRAST, UNNAMED};
 use crate::{
     page::wait,
     world::{Plan, World},
@@ -33,6 +34,12 @@ impl World {
     async fn decide(&self, asks: &str, decision: &str) {
         self.in_card(asks, &format!("input[value={decision}]")).await.click().await.unwrap();
         self.in_card(asks, "button[type=submit]").await.click().await.unwrap();
+    }
+
+    /// Waits until [`WATCH`] has seen a card that grows.
+    async fn grows(&self) {
+        let seen = "return sessionStorage.getItem('test:grown') !== null";
+        wait("a card that grows", async || (self.run(seen).await == json!(true)).then_some(())).await;
     }
 
     /// Waits for a call of this tool with this status, and opens it.
@@ -73,6 +80,7 @@ async fn a_model_asks_what_is_missing_has_its_booking_changed_and_approved_and_s
         let guests = format!("return document.querySelector(\"{}\").value", field("/arguments/guests"));
         assert_eq!(world.run(&guests).await, json!("2"));
         world.shot("approval").await;
+        assert_eq!(world.run(UNNAMED).await, json!([]));
 
         world.fill("/arguments/guests", "9").await;
         world.decide(asks, "approve").await;
@@ -89,10 +97,7 @@ async fn a_model_asks_what_is_missing_has_its_booking_changed_and_approved_and_s
         world.hears("Booked: The Lantern, 2027-01-31, for 3.").await;
         world.hears("Approved, with changes").await;
         // The card was there before the model had written all of it.
-        wait("a card that grows", async || {
-            (world.run("return sessionStorage.getItem('test:grown') !== null").await == json!(true)).then_some(())
-        })
-        .await;
+        world.grows().await;
         world.shot("growing").await;
         world.client.refresh().await.unwrap(); // and goes on growing after a reload
         world.hears("Enjoy the evening!").await;
@@ -105,6 +110,8 @@ async fn a_model_asks_what_is_missing_has_its_booking_changed_and_approved_and_s
             assert_eq!(card.matches(told).count(), 1, "{told} in {card}");
         }
         world.shot("end").await;
+        let lowest = world.run(CONTRAST).await;
+        assert!(lowest[0].as_f64().unwrap() >= 4.5, "{lowest}");
         let whole = world.text("#log").await;
         world.client.refresh().await.unwrap();
         world.shows("#log .call[data-status=done]", "Book table").await;
@@ -132,6 +139,33 @@ async fn a_booking_that_is_rejected_in_the_inbox_is_not_made_and_the_model_is_to
         world.call("Book table", "failed").await;
         world.is_quiet().await;
         world.shot("rejected").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_killed_while_a_card_grows_shows_it_once_and_whole() {
+    let test = Plan::new("assistant-killed");
+    test.run(async |world| {
+        world.open("/").await;
+        world.say("assistant", "A table for two on Friday").await;
+        let asks = "May it do this? Book table";
+        world.question(asks).await;
+        world.run(WATCH).await;
+        world.decide(asks, "approve").await;
+        world.grows().await;
+        world.demo.lock().await.kill();
+        world.shows("#alert", "The server does not answer.").await;
+        world.demo.lock().await.restart().await;
+
+        world.hears("Enjoy the evening!").await;
+        let once =
+            "return [...document.querySelectorAll('#log .card')].map((card) => card.hasAttribute('data-growing'))";
+        wait("one card, and a final one", async || (world.run(once).await == json!([false])).then_some(())).await;
+        let log = world.text("#log").await;
+        for said in ["Booked: The Lantern, friday, for 2.", "The tram stops at the door.", "Enjoy the evening!"] {
+            assert_eq!(log.matches(said).count(), 1, "{said} in {log}");
+        }
     })
     .await;
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::world::{Plan, World};
 
 /// Every control has a name, every id is there once.
-const UNNAMED: &str = "
+pub(super) const UNNAMED: &str = "
     const controls = [...document.querySelectorAll('input, select, textarea, button, a')];
     const unnamed = controls.filter((one) => !(one.labels?.length || one.innerText?.trim() || one.getAttribute('aria-label')));
     const ids = [...document.querySelectorAll('[id]')].map((one) => one.id);
@@ -13,7 +13,7 @@ const UNNAMED: &str = "
 ";
 
 /// The lowest contrast of a text with what is behind it.
-const CONTRAST: &str = "
+pub(super) const CONTRAST: &str = "
     const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
     const light = (colour) => {
         const [r, g, b] = parts(colour).map((part) => part / 255).map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
