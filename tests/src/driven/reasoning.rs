@@ -1,4 +1,4 @@
-//! A node that reasons: three tools, an approval, a question with a contract, what is streamed; and what must be true of its end.
+//! A node that reasons: three tools, an approval, a question with a contract, a card that is streamed; and what must be true of its end.
 
 use std::{
     collections::BTreeMap,
@@ -7,11 +7,11 @@ use std::{
 
 use futures_util::future::BoxFuture;
 use kortyx::{
-    InterruptContract, NodeContext, NodeOutput, NodeResult, Workflow,
-    protocol::{RunId, StreamChunk, json},
+    InterruptContract, NodeContext, NodeOutput, NodeResult, OutputContract, Workflow,
+    protocol::{RunId, StreamChunk, StructuredStreams, json},
     reason::{
-        FunctionTool, Interrupts, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, Reason,
-        ReasonExt as _, Script, ScriptedModel, ToolContext, ToolError, tool,
+        FunctionTool, Interrupts, Message, Model, ModelError, ModelErrorKind, ModelRequest, ModelStream, Outputs,
+        Reason, ReasonExt as _, Script, ScriptedModel, ToolContext, ToolError, partial::Field, tool,
     },
     runtime::workflow::DefinitionError,
 };
@@ -44,6 +44,19 @@ struct Arguments {
     what: String,
 }
 
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Card {
+    title: String,
+    points: Vec<String>,
+}
+
+const CARD: OutputContract<Card> =
+    OutputContract::new("card").description("What was bought").schema_id("driven.card").version("1");
+
+fn card() -> Value {
+    json!({"title": "Tea, green", "points": ["cheap", "good"]})
+}
+
 /// The workflow over this log.
 pub(super) fn workflow(log: &Log) -> Result<Workflow, DefinitionError> {
     let log = log.clone();
@@ -59,6 +72,7 @@ async fn buy(ctx: NodeContext, log: Log) -> NodeResult {
         .tool(counted("order", &log).approve_always())
         .tool(counted("note", &log))
         .interrupts(Interrupts::required().contract(&WHICH).max_requests(1))
+        .outputs(Outputs::new().emit(&CARD).fields([Field::text_delta("title"), Field::append("points")]))
         .emit();
     let done = ctx.reason("buy", reason).await?;
     log.effect(&ctx, "pay", "pay").await?;
@@ -66,7 +80,11 @@ async fn buy(ctx: NodeContext, log: Log) -> NodeResult {
         done.interrupt_history.answers(&WHICH)?.into_iter().map(|reply: Reply| reply.answer).collect();
     let results = done.tool_results.iter().map(|result| json!([result.tool, result.status]));
     let results: Vec<Value> = results.collect();
-    Ok(NodeOutput::new().data("text", &done.text).data("answers", &answers).data("results", &results))
+    Ok(NodeOutput::new()
+        .data("text", &done.text)
+        .data("answers", &answers)
+        .data("results", &results)
+        .data("cards", &done.emissions.of(&CARD)?))
 }
 
 /// A tool that changes the world.
@@ -96,7 +114,7 @@ fn scripted() -> ScriptedModel {
                 let script = Script::new().text(key).call("order", json!({"what": "tea"}));
                 script.call("note", json!({"what": "tea"})).split(2)
             }
-            2 => Script::new().text(key).call("note_", json!({"what": "nothing"})),
+            2 => Script::new().text(key).call("kortyx_emit__card", card()).split(3),
             _ => Script::new().text(key).split(5).usage(5, 6),
         }
     })
@@ -164,14 +182,15 @@ pub(super) fn verdict(run: &EndedRun) -> Result<(), String> {
     equal("passes", &passes.len(), &4)?;
     let last = passes.last().map(key_of).transpose()?.unwrap_or_default();
     equal("text", &run.data.get("text"), &Some(&json!(last)))?;
-    let results =
-        json!([["look_up", "completed"], ["order", "completed"], ["note", "completed"], ["note_", "invalid"]]);
+    let results = json!([["look_up", "completed"], ["order", "completed"], ["note", "completed"]]);
     equal("results", &run.data.get("results"), &Some(&results))?;
+    equal("cards", &run.data.get("cards"), &Some(&json!([card()])))?;
     let answered = run.questions.first().and_then(|question| question.answer.as_ref()).ok_or("no answer")?;
     let answered: Value = json::from_slice(answered).map_err(|error| error.to_string())?;
     let answer = answered.pointer("/value/answer").ok_or_else(|| format!("an answer is {answered}"))?;
     equal("answers", &run.data.get("answers"), &Some(&json!([answer])))?;
-    told(&run.said, &passes)
+    told(&run.said, &passes)?;
+    shown(&run.said)
 }
 
 /// Every pass was given one conversation and the same tools, however often it was made, and each conversation continues the one
@@ -217,6 +236,17 @@ fn told(said: &[StreamChunk], passes: &[Given]) -> Result<(), String> {
     }
     let wanted = passes.iter().enumerate().map(|(step, given)| Ok((step.to_string(), key_of(given)?)));
     equal("texts", &texts, &wanted.collect::<Result<_, String>>()?)
+}
+
+/// A client was shown the card once and whole. A pass that was made again may have begun another before.
+fn shown(said: &[StreamChunk]) -> Result<(), String> {
+    let mut client = StructuredStreams::default();
+    for chunk in said {
+        client.apply(chunk).map_err(|error| error.to_string())?;
+    }
+    let streams = client.into_vec();
+    let whole: Vec<_> = streams.iter().filter(|stream| stream.is_final()).map(|stream| stream.value()).collect();
+    equal("cards that were shown", &whole, &vec![Some(&card())])
 }
 
 fn equal<T: PartialEq + std::fmt::Debug>(what: &str, found: &T, wanted: &T) -> Result<(), String> {

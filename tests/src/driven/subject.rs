@@ -1,6 +1,10 @@
 //! The subject: the workflows of this folder on the store of the lane, or on another one.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use kortyx::{
@@ -9,6 +13,7 @@ use kortyx::{
     store::{Scalar, Scope, Store},
 };
 use kortyx_testkit::{BoxError, EndedRun, Log, Subject};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Flows, leftovers, reasoning, verdict};
@@ -19,12 +24,13 @@ const MARK: (&str, &str) = ("suite", "driven");
 
 /// The workflows of this folder, and where their runs are stored.
 pub struct Driven {
-    flow: Flow,
+    /// What a process begins is said where its place is: its program is the same for every workflow.
+    flow: Mutex<Flow>,
     place: Box<dyn Fn(&Path) -> Place + Send + Sync>,
 }
 
 /// Which workflow runs are begun of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Flow {
     /// Every kind of durable point.
     Rich,
@@ -34,6 +40,18 @@ pub enum Flow {
     Background,
     /// A model that calls three tools, one of which is approved, asks a question and streams.
     Reasoning,
+}
+
+impl Flow {
+    /// The workflow's id.
+    fn workflow(self) -> &'static str {
+        match self {
+            Self::Rich => "rich",
+            Self::Asking(_) => "asking",
+            Self::Background => "background",
+            Self::Reasoning => "reasoning",
+        }
+    }
 }
 
 impl Driven {
@@ -47,7 +65,7 @@ impl Driven {
 
     /// Rich runs, each world in a place that this makes.
     pub fn at(place: impl Fn(&Path) -> Place + Send + Sync + 'static) -> Self {
-        Self { flow: Flow::Rich, place: Box::new(place) }
+        Self { flow: Mutex::new(Flow::Rich), place: Box::new(place) }
     }
 
     /// Rich runs, wherever the harness says; and a file where nobody says.
@@ -58,7 +76,11 @@ impl Driven {
     /// Runs of another workflow.
     #[must_use]
     pub fn of(self, flow: Flow) -> Self {
-        Self { flow, ..self }
+        Self { flow: Mutex::new(flow), ..self }
+    }
+
+    fn flow(&self) -> Flow {
+        *self.flow.lock().unwrap()
     }
 
     /// The options of a run: its session and the mark in its context.
@@ -84,11 +106,12 @@ impl Driven {
 #[async_trait]
 impl Subject for Driven {
     fn place(&self, directory: &Path) -> Result<String, BoxError> {
-        Ok(serde_json::to_string(&(self.place)(directory))?)
+        Ok(serde_json::to_string(&(self.flow(), (self.place)(directory)))?)
     }
 
     async fn open(&self, place: &str, ahead: Duration) -> Result<Arc<dyn Store>, BoxError> {
-        let place: Place = serde_json::from_str(place)?;
+        let (flow, place): (Flow, Place) = serde_json::from_str(place)?;
+        *self.flow.lock().unwrap() = flow;
         Ok(place.open(&Time::ahead(ahead)).await?)
     }
 
@@ -100,14 +123,10 @@ impl Subject for Driven {
     }
 
     async fn begin(&self, agent: &Agent, number: u64) -> Result<ExecutionResult, OrchestratorError> {
-        let (id, input) = match self.flow {
-            Flow::Rich => ("rich", json!({})),
-            Flow::Asking(times) => ("asking", json!(times)),
-            Flow::Background => ("background", json!({})),
-            Flow::Reasoning => ("reasoning", json!({})),
-        };
+        let flow = self.flow();
+        let input = if let Flow::Asking(times) = flow { json!(times) } else { json!({}) };
         let input = RawJson::of(&input).map_err(|error| OrchestratorError::InvalidRequest(error.to_string()))?;
-        agent.execute_by_id(id, None, input, Self::options(number)).await
+        agent.execute_by_id(flow.workflow(), None, input, Self::options(number)).await
     }
 
     fn scope(&self) -> Scope {
@@ -119,7 +138,12 @@ impl Subject for Driven {
     }
 
     fn verify(&self, run: &EndedRun) -> Result<(), String> {
-        match &*run.record.workflow.id {
+        let (id, flow) = (&*run.record.workflow.id, self.flow());
+        // Others may be begun beside those.
+        if matches!(flow, Flow::Background | Flow::Reasoning) && id != flow.workflow() {
+            return Err(format!("it is a run of `{id}`"));
+        }
+        match id {
             "rich" => verdict::rich(run),
             "asking" => verdict::asking(run),
             "background" => verdict::background(run),
@@ -129,6 +153,7 @@ impl Subject for Driven {
     }
 
     async fn leftovers(&self, place: &str) -> Result<Vec<String>, BoxError> {
-        leftovers::of(&serde_json::from_str(place)?).await
+        let (_, place): (Flow, Place) = serde_json::from_str(place)?;
+        leftovers::of(&place).await
     }
 }

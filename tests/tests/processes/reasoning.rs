@@ -9,7 +9,7 @@ use crate::{
     world::{AHEAD, kit_of},
 };
 
-/// The first pass, a tool, the question, its answer, the second pass, the approval, its answer, two tools, two passes, a step, the end.
+/// The first pass, a tool, the question, its answer, the second pass, the approval, its answer, two tools, the card, the last pass, a step, the end.
 const FEWEST: u64 = 12;
 
 pub(crate) fn trials() -> Vec<Trial> {
