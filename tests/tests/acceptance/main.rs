@@ -61,3 +61,5 @@ mod k15_pausing;
 mod k16_background;
 #[cfg(test)]
 mod k16_listing;
+#[cfg(test)]
+mod tool_calls;

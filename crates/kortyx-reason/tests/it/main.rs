@@ -9,6 +9,7 @@
 
 mod any_output;
 mod approval;
+mod cases;
 mod crashes;
 mod deliveries;
 mod later_code;

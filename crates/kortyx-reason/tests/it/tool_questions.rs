@@ -128,7 +128,7 @@ async fn each_use_of_an_id_has_its_own_answer_and_questions_at_once_are_open_tog
 }
 
 #[tokio::test]
-async fn nothing_in_a_tool_swallows_the_pause_and_a_question_that_is_dropped_is_not_asked() {
+async fn b172_nothing_in_a_tool_swallows_the_pause_and_a_question_that_is_dropped_is_not_asked() {
     let stubborn = |_: Order, ctx: ToolContext| async move {
         tokio::select! {
             biased;
