@@ -22,6 +22,10 @@ pub(crate) enum Measure {
     MemoryPaused,
     /// What many cycles leave behind.
     MemoryGrowth,
+    /// What a loop of reasoning costs beside its model.
+    MemoryReason,
+    /// How often a step of it allocates.
+    MemoryReasonAllocations,
     /// Pages of few and of many questions.
     MemoryListing,
     /// Many runs at once, against a raw group commit.
@@ -52,11 +56,13 @@ pub(crate) enum Measure {
 
 impl Measure {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::MemoryCycles,
         Self::MemoryAllocations,
         Self::MemoryPaused,
         Self::MemoryGrowth,
+        Self::MemoryReason,
+        Self::MemoryReasonAllocations,
         Self::MemoryListing,
         Self::SqliteMany,
         Self::SqliteOne,
@@ -79,6 +85,8 @@ impl Measure {
             Self::MemoryAllocations => "memory-allocations",
             Self::MemoryPaused => "memory-paused",
             Self::MemoryGrowth => "memory-growth",
+            Self::MemoryReason => "memory-reason",
+            Self::MemoryReasonAllocations => "memory-reason-allocations",
             Self::MemoryListing => "memory-listing",
             Self::SqliteMany => "sqlite-many",
             Self::SqliteOne => "sqlite-one",
@@ -124,6 +132,7 @@ impl Measure {
                 | Self::MemoryAllocations
                 | Self::MemoryPaused
                 | Self::MemoryGrowth
+                | Self::MemoryReasonAllocations
         )
     }
 
@@ -134,6 +143,8 @@ impl Measure {
             Self::MemoryAllocations => on_one_core()?.block_on(memory::allocations(options)),
             Self::MemoryPaused => on_one_core()?.block_on(memory::paused(options)),
             Self::MemoryGrowth => on_one_core()?.block_on(memory::growth(options)),
+            Self::MemoryReason => on_one_core()?.block_on(memory::reason(options)),
+            Self::MemoryReasonAllocations => on_one_core()?.block_on(memory::reason_allocations(options)),
             Self::MemoryListing => on_one_core()?.block_on(listing::memory(options)),
             Self::SqliteMany => on_all_cores()?.block_on(sqlite::many(options)),
             Self::SqliteOne => on_all_cores()?.block_on(sqlite::one(options)),

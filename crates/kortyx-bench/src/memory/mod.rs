@@ -4,6 +4,7 @@ mod cycles;
 mod growth;
 mod parts;
 mod paused;
+mod reason;
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ pub(crate) use self::{
     cycles::{allocations, cycles},
     growth::growth,
     paused::paused,
+    reason::{reason, reason_allocations},
 };
 use crate::{number::float, process};
 
