@@ -121,6 +121,11 @@ impl Outputs {
         self.contracts.iter().find(|contract| contract.info.name == name && contract.returns == returns)
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.contracts.is_empty()
+    }
+
     /// The tools by which the model may end the call.
     pub(crate) fn endings(&self) -> impl Iterator<Item = String> {
         self.contracts.iter().filter(|contract| contract.returns).map(Declared::tool)

@@ -159,6 +159,17 @@ impl<T> Reason<T> {
     /// Streams the final [`output`](Reason::output) to the client, as structured data of this type: these fields while the model
     /// writes them, the whole when it is accepted. A field that the object has twice is a mistake then. With [`emit`](Self::emit) the text
     /// of the object is sent as well.
+    ///
+    /// ```
+    /// use kortyx_reason::{Reason, ScriptedModel, partial::Field};
+    /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// # struct Rating { stars: u8, why: String }
+    ///
+    /// let model = ScriptedModel::new([]);
+    /// let reason = Reason::new(model).input("Rate our tea.").output::<Rating>();
+    /// let reason = reason.stream_output("rating", [Field::set("stars"), Field::text_delta("why")]);
+    /// # let _ = reason;
+    /// ```
     pub fn stream_output(mut self, data_type: impl Into<Arc<str>>, fields: impl IntoIterator<Item = Field>) -> Self {
         self.streamed = Some(Streamed::new(data_type.into(), fields.into_iter().collect()));
         self

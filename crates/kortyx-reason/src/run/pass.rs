@@ -104,7 +104,7 @@ impl<T> Reasoning<'_, T> {
 
     /// Who hears this pass.
     fn ears(&self, step: u32) -> Result<Ears<'_>, ReasonError> {
-        let mut streams = Streams::new(self.ctx, &self.reason.outputs);
+        let mut streams = Streams::new(self.ctx, &self.reason.outputs)?;
         if let Some((streamed, schema)) = self.reason.streamed.as_ref().zip(self.reason.output_schema()?) {
             streams = streams.of_text(streamed, &schema)?;
         }

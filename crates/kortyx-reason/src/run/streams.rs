@@ -50,12 +50,16 @@ impl Listener for Ears<'_> {
     }
 }
 
-/// The structured streams of one attempt. Each has an id that no other attempt has.
+/// The structured streams of one attempt.
 pub(super) struct Streams<'a> {
     ctx: &'a NodeContext,
     outputs: &'a Outputs,
+    /// What the ids of the streams of its calls begin with, and those of no other attempt.
+    attempt: String,
     text: Option<(String, StructuredOutput)>,
     calls: BTreeMap<u32, Writing<'a>>,
+    /// Streams of which something was told and whose end is told later.
+    accepted: Vec<String>,
 }
 
 /// A call that the model is writing.
@@ -82,8 +86,9 @@ pub(super) struct Written {
 }
 
 impl<'a> Streams<'a> {
-    pub(super) fn new(ctx: &'a NodeContext, outputs: &'a Outputs) -> Self {
-        Self { ctx, outputs, text: None, calls: BTreeMap::new() }
+    pub(super) fn new(ctx: &'a NodeContext, outputs: &'a Outputs) -> Result<Self, NodeError> {
+        let attempt = if outputs.is_empty() { String::new() } else { ctx.random_id()? };
+        Ok(Self { ctx, outputs, attempt, text: None, calls: BTreeMap::new(), accepted: Vec::new() })
     }
 
     /// Streams the text too, as an object of this schema.
@@ -107,6 +112,9 @@ impl<'a> Streams<'a> {
     }
 
     async fn call(&mut self, index: u32, tool: &str, arguments: &str) {
+        if self.outputs.is_empty() {
+            return;
+        }
         let writing = self.calls.entry(index).or_insert_with(|| Writing::Unnamed(String::new()));
         if let Writing::Unnamed(early) = writing {
             early.push_str(arguments);
@@ -114,7 +122,7 @@ impl<'a> Streams<'a> {
                 return;
             }
             let early = std::mem::take(early);
-            *writing = Writing::begin(self.ctx, self.outputs, tool);
+            *writing = Writing::begin(self.ctx, self.outputs, tool, format!("{}-{index}", self.attempt));
             if let Writing::Output(open) = writing {
                 let chunks = open.push(&early);
                 self.send(chunks).await;
@@ -145,7 +153,10 @@ impl<'a> Streams<'a> {
         });
         let written = match outcome {
             // The end is told when the call's turn has come.
-            Ok(data) => Ok(Written { data, stream: contract.is_streamed.then_some(id) }),
+            Ok(data) => {
+                self.accepted.extend(contract.has_fields().then(|| id.clone()));
+                Ok(Written { data, stream: contract.is_streamed.then_some(id) })
+            }
             Err(rejected) => {
                 self.send(chunks).await;
                 Err(match rejected {
@@ -161,29 +172,31 @@ impl<'a> Streams<'a> {
     pub(super) async fn finish_text(&mut self, is_final: bool) -> Option<String> {
         let (id, output) = self.text.take()?;
         if is_final {
+            self.accepted.push(id.clone());
             return Some(id);
         }
         self.send(output.abandon()).await;
         None
     }
 
-    /// Takes back what is not finished: the model's answer broke off, or does not count.
+    /// Takes everything back: the model's answer broke off, or does not count.
     pub(super) async fn abandon(&mut self) {
         let text = self.text.take().and_then(|(_, output)| output.abandon());
         let calls = std::mem::take(&mut self.calls).into_values().filter_map(|writing| match writing {
             Writing::Output(open) => open.output.abandon(),
             Writing::Unnamed(_) | Writing::Other => None,
         });
-        let chunks: Vec<StreamChunk> = text.into_iter().chain(calls).collect();
+        let accepted = std::mem::take(&mut self.accepted)
+            .into_iter()
+            .map(|stream| StreamChunk::StructuredDataInvalidated { stream_id: stream.into(), checkpoint_id: None });
+        let chunks: Vec<StreamChunk> = text.into_iter().chain(calls).chain(accepted).collect();
         self.send(chunks).await;
     }
 }
 
 impl<'a> Writing<'a> {
-    fn begin(ctx: &NodeContext, outputs: &'a Outputs, tool: &str) -> Self {
+    fn begin(ctx: &NodeContext, outputs: &'a Outputs, tool: &str, id: String) -> Self {
         let Some(contract) = outputs.find(tool) else { return Self::Other };
-        // Without a random id there is no context any more, and nobody to tell.
-        let id = ctx.random_id().unwrap_or_default();
         let json = PartialJson::new(contract.fields(), Wrapping::Bare);
         let info = contract.info;
         let output =
