@@ -14,7 +14,14 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::{client::Elicitation, content::output, elicit::elicited, lease::Lease, list::Entry, server::Shared};
+use super::{
+    client::Elicitation,
+    content::{cut, output},
+    elicit::elicited,
+    lease::Lease,
+    list::Entry,
+    server::Shared,
+};
 use crate::{ToolContext, ToolError, ToolOutput};
 
 /// Under which name of `_meta` the key is sent by which a server can tell that it has seen a call before.
@@ -54,7 +61,8 @@ impl Call<'_> {
                 Ok(result) => result,
                 Err(ServiceError::McpError(error)) => {
                     lease.give_back();
-                    return Err(ToolError::new(format!("the server refused the call: {}", error.message)));
+                    let why = cut(&error.message, self.entry);
+                    return Err(ToolError::new(format!("the server refused the call: {why}")));
                 }
                 Err(error) => {
                     tracing::warn!(server = self.server.name, %error, "the MCP server went away during a call");

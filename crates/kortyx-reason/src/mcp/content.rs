@@ -32,18 +32,19 @@ pub(super) fn output(result: CallToolResult, entry: &Entry) -> Result<ToolOutput
     Ok(ToolOutput::of(&json!({ "structuredContent": structured, "content": text }))?)
 }
 
-/// What the model is told of a failure, no longer than a result may be.
+/// What the model is told of a failure.
 fn failure(text: String, structured: Option<Value>, entry: &Entry) -> String {
     let text = match structured {
         Some(structured) if text.is_empty() => structured.to_string(),
         _ if text.is_empty() => "the tool failed".to_owned(),
         _ => text,
     };
-    let most = entry.policy.max_result_bytes;
-    if text.len() <= most {
-        return text;
-    }
-    text.split_at(text.floor_char_boundary(most)).0.to_owned()
+    cut(&text, entry)
+}
+
+/// A text of the server, no longer than a result may be.
+pub(super) fn cut(text: &str, entry: &Entry) -> String {
+    text.split_at(text.floor_char_boundary(entry.policy.max_result_bytes)).0.to_owned()
 }
 
 fn words(block: &ContentBlock) -> String {

@@ -1,7 +1,7 @@
 //! What goes wrong with a server.
 
-/// Why a server's tools cannot be had. In a node it converts by `?`; a node that may find the server gone for a while gets a
-/// [`Retry`](kortyx_runtime::workflow::Retry), or records the list with [`McpServer::recorded_tools`](super::McpServer::recorded_tools).
+/// Why a server's tools cannot be had. In a node it converts by `?`; a node that may find the server gone when it comes to it first gets
+/// a [`Retry`](kortyx_runtime::workflow::Retry).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {

@@ -11,6 +11,7 @@ use std::{
 
 use futures_util::future::join_all;
 use kortyx_runtime::{NodeContext, NodeError};
+use rmcp::model::Tool as Described;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +20,7 @@ use super::{
     connection::Connection,
     endpoint::{Address, Endpoint},
     lease::Lease,
-    list::{Catalog, catalog, described},
+    list::{catalog, described},
     rules::Rules,
 };
 
@@ -47,7 +48,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(200);
 ///
 /// async fn tidy(ctx: NodeContext, files: McpServer) -> NodeResult {
 ///     let model = ScriptedModel::new([Script::new().text("It is tidy.")]);
-///     let reason = Reason::new(model).input("Tidy up.").tools(files.tools().await?);
+///     let reason = Reason::new(model).input("Tidy up.").tools(files.tools(&ctx).await?);
 ///     Ok(NodeOutput::new().data("said", &ctx.reason("tidy", reason).await?.text))
 /// }
 /// # let _ = (server, tidy);
@@ -61,54 +62,57 @@ impl McpServer {
         McpServerBuilder::new(name.into(), Address::Command(command))
     }
 
-    /// A server behind an address, which speaks streamable HTTP.
+    /// A server behind an address, which speaks streamable HTTP. Redirections are not followed: keys would go along.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> McpServerBuilder {
         let address = Address::Http { url: url.into(), bearer: None, headers: Vec::new() };
         McpServerBuilder::new(name.into(), address)
     }
 
-    /// Its tools as they are now.
+    /// Its tools, for a node: as they were when the run came here first. The list is recorded with the run, by the server's name.
     ///
-    /// A server that says when its tools change is not asked again before. A tool that a run needs and that is gone sets the run aside,
-    /// like any other tool.
+    /// A node runs again with each answer. It needs no server then until the model calls one, so the answer takes effect also while the
+    /// server is gone or takes its time to start; the model is told when a call fails. The price is the list in the run's journal, as long
+    /// as the server's descriptions and schemas are. The application's rules count as they are now.
     ///
     /// # Errors
     /// It cannot be reached, does not list its tools, or two of them have one name.
-    pub async fn tools(&self) -> Result<McpTools, McpError> {
-        let changes = self.0.changes.load(Ordering::SeqCst);
-        if let Some((at, catalog)) = &*lock(&self.0.known)
-            && *at == changes
-        {
-            return Ok(McpTools::new(catalog.clone(), &self.0));
-        }
-        let lease = self.0.lease().await?;
-        // A change during the listing makes this list old again.
-        let changes = self.0.changes.load(Ordering::SeqCst);
-        let described = described(&self.0, &lease.peer).await?;
-        let lasts = lease.tells_changes;
-        lease.give_back();
-        let catalog = Arc::new(catalog(&self.0, &described)?);
-        *lock(&self.0.known) = lasts.then(|| (changes, catalog.clone()));
-        Ok(McpTools::new(catalog, &self.0))
-    }
-
-    /// Its tools as they were when this run came here first: the list is recorded, by the server's name.
-    ///
-    /// A run that goes on after a pause needs no server until it calls one: the answer takes effect also when the server is gone, and the
-    /// model is told so when it calls. The price is the list in the run's journal, as long as the server's descriptions and schemas are.
-    /// The application's rules count as they are now.
-    ///
-    /// # Errors
-    /// As with [`tools`](Self::tools).
-    pub async fn recorded_tools(&self, ctx: &NodeContext) -> Result<McpTools, NodeError> {
+    pub async fn tools(&self, ctx: &NodeContext) -> Result<McpTools, NodeError> {
         let listed = ctx.step(&format!("kortyx.mcp.{}", self.0.name), || async {
-            let lease = self.0.lease().await?;
-            let described = described(&self.0, &lease.peer).await?;
-            lease.give_back();
-            Ok::<_, McpError>(described)
+            let described = self.described().await?;
+            Ok::<_, McpError>(described.to_vec())
         });
         let catalog = catalog(&self.0, &listed.await?)?;
         Ok(McpTools::new(Arc::new(catalog), &self.0))
+    }
+
+    /// Its tools as they are now, for programs that list them before they run anything, or show them. A server that says when its tools
+    /// change is not asked again before.
+    ///
+    /// In a node this is plain waiting: it happens again with each answer, and a run whose node waits long before it asks what was
+    /// answered is set aside. A tool that a run needs and that is gone sets it aside too.
+    ///
+    /// # Errors
+    /// As with [`tools`](Self::tools).
+    pub async fn list(&self) -> Result<McpTools, McpError> {
+        let catalog = catalog(&self.0, &self.described().await?)?;
+        Ok(McpTools::new(Arc::new(catalog), &self.0))
+    }
+
+    /// What the server lists.
+    async fn described(&self) -> Result<Arc<[Described]>, McpError> {
+        let known = lock(&self.0.known).clone();
+        if let Some((at, described)) = known
+            && at == self.0.changes.load(Ordering::SeqCst)
+        {
+            return Ok(described);
+        }
+        let lease = self.0.lease().await?;
+        // A change during the listing makes this list old again.
+        let at = self.0.changes.load(Ordering::SeqCst);
+        let described: Arc<[Described]> = described(&self.0, &lease.peer).await?.into();
+        *lock(&self.0.known) = lease.tells_changes.then(|| (at, described.clone()));
+        lease.give_back();
+        Ok(described)
     }
 
     /// Ends all connections in order and waits until they are gone. Calls under way fail, and so does every later one.
@@ -137,8 +141,8 @@ pub(super) struct Shared {
     idle: Mutex<Vec<Connection>>,
     /// Counts what may have changed the tools: what the server says, and new connections.
     changes: Arc<AtomicU64>,
-    /// The tools, with the count at which they were listed.
-    known: Mutex<Option<(u64, Arc<Catalog>)>>,
+    /// What the server listed, with the count at which it did.
+    known: Mutex<Option<(u64, Arc<[Described]>)>>,
 }
 
 impl Shared {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kortyx_contracts::Ask as _;
 use kortyx_runtime::Draw;
 use serde_json::Value;
 use tokio::sync::Mutex;
@@ -183,6 +184,9 @@ impl<T> Reasoning<'_, T> {
 
     /// Asks what a tool asks; all of it is answered before the tool is called again.
     async fn ask_for_tool(&self, step: &str, asks: Vec<ToolAsk>) -> Result<Vec<ToolAnswer>, ReasonError> {
+        if asks.iter().any(|ask| ask.question().is_err()) {
+            return self.park("a question of a tool in a form that is not known").await;
+        }
         let questions: Vec<_> = asks.iter().map(|ask| (format!("{step}/ask/{}", ask.id), ask.clone())).collect();
         let responses = self.ctx.interrupt_all(questions).await?;
         let answered = asks.into_iter().zip(responses).map(|(asked, response)| ToolAnswer { asked, response });

@@ -3,10 +3,15 @@
 use std::time::Duration;
 
 use kortyx_protocol::ExecutionResult;
-use kortyx_reason::{McpCommand, McpError, McpServer, ToolPolicy};
+use kortyx_reason::{McpCommand, McpError, McpHandshake, McpServer, McpToolInfo};
 use serde_json::json;
 
-use crate::world::{Diary, agent, answer, calling, ended, reasoning, results, run, text};
+use crate::world::{Diary, agent, answer, calling, ended, reasoning, results, run, text, until};
+
+/// Little time for this tool, and much for all others.
+fn patience(tool: &McpToolInfo, brief: &str) -> Duration {
+    if tool.name == brief { Duration::from_millis(300) } else { Duration::from_mins(1) }
+}
 
 #[tokio::test]
 async fn texts_structures_failures_and_pictures_reach_the_model() {
@@ -50,21 +55,23 @@ async fn a_server_that_died_between_two_calls_is_started_again_and_nobody_notice
     let diary = Diary::new();
     let server = diary.command().build();
     assert_eq!(results(&server, [("echo", text("one"))]).await[0][2], "one");
-    let process = rustix::process::Pid::from_raw(i32::try_from(diary.processes()[0]).unwrap()).unwrap();
+    let id = diary.processes()[0];
+    let process = rustix::process::Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
-    diary.wait_for_end().await;
+    let stat = format!("/proc/{id}/stat");
+    until(|| std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))).await;
     assert_eq!(results(&server, [("echo", text("two"))]).await[0][2], "two");
 }
 
 #[tokio::test]
 async fn a_call_that_takes_too_long_is_given_up_and_the_server_is_told() {
     let diary = Diary::new();
-    let brief = |_: &kortyx_reason::McpToolInfo, policy: ToolPolicy| policy.timeout(Duration::from_millis(300));
-    let server = diary.command().policy(brief).build();
-    server.tools().await.unwrap();
+    let server = diary.command().policy(|tool, policy| policy.timeout(patience(tool, "hang"))).build();
+    server.list().await.unwrap();
     let results = results(&server, [("hang", text("")), ("echo", text("on"))]).await;
     assert_eq!(results[0][3], "the tool took longer than 300ms");
-    assert_eq!(diary.lines()[3], "hanging");
+    assert_eq!(results[1][2], "on");
+    diary.wait_for("hanging").await;
     diary.wait_for("cancelled").await;
 }
 
@@ -90,14 +97,23 @@ async fn a_call_that_needs_approval_reaches_the_server_only_with_it() {
 }
 
 #[tokio::test]
-async fn as_many_calls_are_made_at_once_as_there_may_be_connections_and_others_wait_in_line() {
-    for (connections, status) in [(1, "failed"), (2, "completed")] {
+async fn a_process_is_spoken_to_by_either_handshake() {
+    for handshake in [McpHandshake::Auto, McpHandshake::Discover] {
         let diary = Diary::new();
-        let patience = |tool: &kortyx_reason::McpToolInfo, policy: ToolPolicy| {
-            policy.timeout(if tool.name == "echo" { Duration::from_millis(1500) } else { Duration::from_mins(1) })
-        };
-        let server = diary.command().policy(patience).connections(connections).build();
-        server.tools().await.unwrap();
+        let server = diary.command().handshake(handshake).build();
+        let results = results(&server, [("echo", text("hello")), ("gone", text("")), ("sum", text("3"))]).await;
+        assert_eq!((&results[0][2], &results[2][2]), (&json!("hello"), &json!({"sum": 3})), "{handshake:?}");
+        server.close().await;
+    }
+}
+
+#[tokio::test]
+async fn as_many_calls_are_made_at_once_as_there_may_be_connections_and_others_wait_in_line() {
+    for (connections, brief, status) in [(1, "echo", "failed"), (2, "none", "completed")] {
+        let diary = Diary::new();
+        let server = diary.command().policy(move |tool, policy| policy.timeout(patience(tool, brief)));
+        let server = server.connections(connections).build();
+        server.list().await.unwrap();
         let hanging = server.clone();
         let hanging = tokio::spawn(async move { results(&hanging, [("hang", text(""))]).await });
         diary.wait_for("hanging").await;
@@ -110,15 +126,15 @@ async fn as_many_calls_are_made_at_once_as_there_may_be_connections_and_others_w
 #[tokio::test]
 async fn a_server_that_is_not_there_is_an_error_that_names_it_after_all_attempts() {
     let missing = McpServer::command("files", McpCommand::new("/nowhere/kortyx-mcp")).build();
-    let error = missing.tools().await.err().unwrap().to_string();
+    let error = missing.list().await.err().unwrap().to_string();
     assert!(error.starts_with("the MCP server `files` cannot be reached: No such file"), "{error}");
     let silent = McpServer::command("files", McpCommand::new("sleep").args(["60"]));
     let silent = silent.connect_timeout(Duration::from_millis(50)).connect_attempts(2).build();
-    let error = silent.tools().await.err().unwrap().to_string();
+    let error = silent.list().await.err().unwrap().to_string();
     assert_eq!(error, "the MCP server `files` cannot be reached: no answer in 50ms");
     let workflow = reasoning(&calling([]), &missing);
     let failed = run(&agent(&workflow).await, &workflow).await;
     assert!(matches!(failed, ExecutionResult::Failed { .. }), "{failed:?}");
     missing.close().await;
-    assert_eq!(missing.tools().await.err().unwrap(), McpError::Closed { server: "files".into() });
+    assert_eq!(missing.list().await.err().unwrap(), McpError::Closed { server: "files".into() });
 }

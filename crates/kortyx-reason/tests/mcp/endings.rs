@@ -14,7 +14,7 @@ use crate::world::{Diary, agent, calling, reasoning, results, run, text};
 /// A started server.
 async fn started(diary: &Diary) -> McpServer {
     let server = diary.command().build();
-    server.tools().await.unwrap();
+    server.list().await.unwrap();
     assert_eq!(diary.processes().len(), 1);
     server
 }
@@ -23,7 +23,7 @@ async fn started(diary: &Diary) -> McpServer {
 async fn a_handle_that_is_dropped_leaves_no_process() {
     let diary = Diary::new();
     let server = started(&diary).await;
-    let tools = server.tools().await.unwrap();
+    let tools = server.list().await.unwrap();
     drop(server);
     assert_eq!(diary.processes().len(), 1, "a tool is still there");
     drop(tools);
@@ -64,7 +64,7 @@ async fn a_pause_leaves_no_process_where_the_node_owns_the_server() {
     let node = move |ctx: NodeContext| {
         let (model, server) = (model.clone(), bare.clone().build());
         async move {
-            let reason = Reason::new(model).input("Go.").tools(server.tools().await?);
+            let reason = Reason::new(model).input("Go.").tools(server.tools(&ctx).await?);
             let done = ctx.reason("mcp", reason).await?;
             Ok(NodeOutput::new().data("text", &done.text))
         }

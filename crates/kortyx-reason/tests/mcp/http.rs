@@ -84,10 +84,10 @@ async fn a_wrong_key_and_a_bad_header_are_errors_that_show_no_secret() {
     let diary = Diary::new();
     let address = listening(&diary).await;
     let plain = || McpServer::http("web", format!("http://{address}/mcp")).connect_attempts(1);
-    let refused = plain().bearer("open").build().tools().await.err().unwrap().to_string();
+    let refused = plain().bearer("open").build().list().await.err().unwrap().to_string();
     assert!(refused.starts_with("the MCP server `web` cannot be reached: ") && refused.contains("401"), "{refused}");
     assert!(!refused.contains("open"), "{refused}");
-    let bad = plain().header("x-key", "se\ncret").build().tools().await.err().unwrap().to_string();
+    let bad = plain().header("x-key", "se\ncret").build().list().await.err().unwrap().to_string();
     assert_eq!(bad, "the MCP server `web` cannot be reached: the value of the header `x-key` is not valid");
     assert_eq!(format!("{:?}", plain().bearer("sesame")), "McpServerBuilder { name: \"web\", .. }");
 }

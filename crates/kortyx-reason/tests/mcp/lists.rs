@@ -20,7 +20,7 @@ async fn every_page_is_read_and_names_are_made_to_fit() {
     }
     let diary = Diary::new();
     let server = diary.command().prefix("t_").build();
-    let tools = server.tools().await.unwrap();
+    let tools = server.list().await.unwrap();
     let expected = "t_echo t_sum t_files_read t_fail t_hang t_die t_ask t_picture t_wants t_grow";
     assert_eq!(names(&tools).join(" "), expected);
     let excluded = tools.excluded();
@@ -35,28 +35,28 @@ async fn every_page_is_read_and_names_are_made_to_fit() {
 async fn the_application_says_which_tools_are_taken() {
     let diary = Diary::new();
     let only = diary.command().only(["echo", "sum", "bad", "gone"]).without(["sum"]).build();
-    let tools = only.tools().await.unwrap();
+    let tools = only.list().await.unwrap();
     assert_eq!(names(&tools), ["echo"]);
     let excluded: Vec<_> = tools.excluded().iter().map(|tool| (tool.name.as_str(), tool.why.as_str())).collect();
     assert_eq!((excluded[0].0, excluded[1]), ("bad", ("gone", "the server has no such tool")));
     let read_only = diary.command().filter(|tool| tool.read_only == Some(false)).build();
-    assert_eq!(names(&read_only.tools().await.unwrap()), ["files_read", "ask", "wants"]);
+    assert_eq!(names(&read_only.list().await.unwrap()), ["files_read", "ask", "wants"]);
 }
 
 #[tokio::test]
 async fn two_tools_of_one_name_and_too_many_are_errors_that_say_what_to_do() {
     let diary = Diary::new();
     let alike = diary.command().rename(|tool| tool.name.chars().take(1).collect()).build();
-    let McpError::SameName { name, first, second, .. } = alike.tools().await.err().unwrap() else { panic!("no clash") };
+    let McpError::SameName { name, first, second, .. } = alike.list().await.err().unwrap() else { panic!("no clash") };
     assert_eq!([name, first, second], ["f", "files/read", "fail"]);
-    let many = diary.command().max_tools(9).build().tools().await.err().unwrap();
+    let many = diary.command().max_tools(9).build().list().await.err().unwrap();
     assert_eq!(many.to_string(), "the tools of the MCP server `test` cannot be listed: it has more than 9 tools");
 }
 
 #[tokio::test]
 async fn every_tool_needs_approval_unless_the_application_says_otherwise_and_never_because_the_server_says_so() {
     let gates = |server: McpServer| async move {
-        let tools = server.tools().await.unwrap();
+        let tools = server.list().await.unwrap();
         let gates = tools.as_slice().iter().map(|tool| tool.policy().clone());
         gates.collect::<Vec<_>>()
     };
@@ -73,11 +73,11 @@ async fn a_list_is_read_again_when_the_server_says_that_it_changed() {
     let diary = Diary::new();
     let server = diary.command().build();
     for _ in 0..2 {
-        assert_eq!(server.tools().await.unwrap().as_slice().len(), 10);
+        assert_eq!(server.list().await.unwrap().as_slice().len(), 10);
     }
     assert_eq!(diary.count("listed"), 3, "a list that did not change is not read again");
     assert_eq!(results(&server, [("grow", text(""))]).await[0][2], "grown");
-    while server.tools().await.unwrap().as_slice().len() == 10 {
+    while server.list().await.unwrap().as_slice().len() == 10 {
         tokio::task::yield_now().await; // the notice comes when it comes
     }
 }
@@ -90,7 +90,7 @@ async fn a_list_that_was_recorded_needs_no_server_when_the_answer_comes() {
         let node = move |ctx: NodeContext| {
             let (model, server) = (model.clone(), server.clone());
             async move {
-                let reason = Reason::new(model).input("Go.").tools(server.recorded_tools(&ctx).await?);
+                let reason = Reason::new(model).input("Go.").tools(server.tools(&ctx).await?);
                 let done = ctx.reason("mcp", reason).await?;
                 let results = done.tool_results.iter().map(|end| json!([end.tool, end.status, end.content]));
                 Ok(NodeOutput::new().data("results", &results.collect::<Vec<_>>()))

@@ -141,7 +141,7 @@ pub(crate) fn reasoning(model: &ScriptedModel, server: &McpServer) -> Workflow {
     let node = move |ctx: NodeContext| {
         let (model, server) = (model.clone(), server.clone());
         async move {
-            let reason = Reason::new(model).input("Go.").tools(server.tools().await?);
+            let reason = Reason::new(model).input("Go.").tools(server.tools(&ctx).await?);
             let done = ctx.reason("mcp", reason).await?;
             let results = done.tool_results.iter();
             let results = results.map(|end| json!([end.tool, end.status, end.output, end.content]));
