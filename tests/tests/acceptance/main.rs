@@ -62,4 +62,6 @@ mod k16_background;
 #[cfg(test)]
 mod k16_listing;
 #[cfg(test)]
+mod shared_limits;
+#[cfg(test)]
 mod tool_calls;
