@@ -42,7 +42,8 @@ pub(crate) fn get(path: impl Into<String>) -> Step {
 }
 
 pub(crate) fn post(path: impl Into<String>, body: &Value) -> Step {
-    send("POST", path, body.to_string())
+    // Whatever order a build keeps keys in.
+    send("POST", path, kortyx::protocol::json::canonical(body).unwrap())
 }
 
 impl Step {
