@@ -277,8 +277,10 @@ fn a_lane_without_its_browser_fails_with_the_command_that_installs_it() -> Outco
     let output = xtask_command(folder.path(), &["test-matrix", "--lane", "clients"]).env("PATH", path).output()?;
 
     let text = text(&output);
-    assert!(text.contains("FAIL  Chromium, Python, Schemathesis is not installed: run `"), "{text}");
-    assert!(text.contains("apt-get install --yes --no-install-recommends chromium chromium-driver "), "{text}");
+    // The lane's other programs may be there or not.
+    let line = text.lines().find(|line| line.starts_with("   FAIL  Chromium"));
+    let command = "apt-get install --yes --no-install-recommends chromium chromium-driver";
+    assert!(line.is_some_and(|line| line.contains(" is not installed: run `") && line.contains(command)), "{text}");
     assert_eq!(text.lines().last(), Some("0 passed, 1 failed, 0 skipped"), "{text}");
     Ok(())
 }
