@@ -85,7 +85,7 @@ impl Measure {
             Self::MemoryAllocations => "memory-allocations",
             Self::MemoryPaused => "memory-paused",
             Self::MemoryGrowth => "memory-growth",
-            Self::MemoryReason => "memory-reason",
+            Self::MemoryReason => "memory-reason-time",
             Self::MemoryReasonAllocations => "memory-reason-allocations",
             Self::MemoryListing => "memory-listing",
             Self::SqliteMany => "sqlite-many",
