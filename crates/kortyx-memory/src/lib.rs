@@ -1,7 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-#[cfg(test)]
-mod check;
 mod index;
 mod intern;
 mod map;
