@@ -11,7 +11,6 @@ use fred::{
         config::{Config, Options, ReconnectPolicy, Server, TcpConfig},
     },
 };
-use kortyx_protocol::RunId;
 use kortyx_store::{Signal, StoreError, StoreErrorKind};
 use tokio::{
     sync::{OnceCell, Semaphore, SemaphorePermit, broadcast},
@@ -19,7 +18,7 @@ use tokio::{
     time::{sleep, timeout, timeout_at},
 };
 
-use crate::{config::RedisConfig, reply::Reply, script::Script};
+use crate::{config::RedisConfig, reply::Reply, script::Script, signal};
 
 /// The first and the longest wait before another attempt.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
@@ -351,7 +350,7 @@ fn listen(subscriber: &SubscriberClient, channel: String, signals: broadcast::Se
         loop {
             match messages.recv().await {
                 Ok(message) => {
-                    let signal = message.value.as_string().and_then(|text| signal(&text));
+                    let signal = message.value.as_string().and_then(|text| signal::read(&text));
                     let _ = signal.map(|signal| signals.send(signal));
                 }
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
@@ -359,13 +358,6 @@ fn listen(subscriber: &SubscriberClient, channel: String, signals: broadcast::Se
             }
         }
     })
-}
-
-fn signal(text: &str) -> Option<Signal> {
-    match text.strip_prefix("run ") {
-        Some(run_id) => RunId::new(run_id).ok().map(Signal::Attention),
-        None => (text == "work").then_some(Signal::Work),
-    }
 }
 
 fn reply(value: Value) -> Reply {
@@ -493,12 +485,5 @@ mod tests {
         let error = Error::new(ErrorKind::Auth, "WRONGPASS s3cret");
         let mapped = failure(&config(), "connect", &error);
         assert!(!format!("{mapped:?} {mapped}").contains("s3cret"));
-    }
-
-    #[test]
-    fn signals_read_back() {
-        assert_eq!(signal("work"), Some(Signal::Work));
-        assert_eq!(signal("run run-1"), Some(Signal::Attention(RunId::new("run-1").unwrap())));
-        assert_eq!(signal("else"), None);
     }
 }

@@ -22,6 +22,7 @@ mod row;
 mod script;
 mod session;
 mod setup;
+mod signal;
 mod snapshot;
 mod store;
 mod turn;
