@@ -38,14 +38,20 @@ pub(super) enum Step {
     /// The examples in the documentation, counted one by one.
     Doctests,
     /// The tests of packages, counted one by one. All lanes share one build of them.
-    Tests {
-        /// Whose tests.
-        packages: Packages,
-        /// Only those of this target (`test faults`); where there is none, all but those that stand [apart](APART).
-        target: Option<&'static str>,
-        /// What tells them apart from other runs of the same tests, in other lanes or in this one.
-        env: Env,
-    },
+    Tests(Chosen),
+}
+
+/// A choice of tests.
+#[derive(Debug)]
+pub(super) struct Chosen {
+    /// Whose tests.
+    pub(super) packages: Packages,
+    /// Only those of this target (`test faults`); where there is none, all but those that stand [apart](APART).
+    pub(super) target: Option<&'static str>,
+    /// Only those whose name contains this.
+    pub(super) only: Option<&'static str>,
+    /// What tells them apart from other runs of the same tests, in other lanes or in this one.
+    pub(super) env: Env,
 }
 
 /// Environment variables to set.
@@ -62,17 +68,22 @@ pub(super) enum Packages {
 
 /// The tests of a crate.
 const fn tests_of(packages: &'static [&'static str]) -> Step {
-    Step::Tests { packages: Packages::Named(packages), target: None, env: &[] }
+    Step::Tests(Chosen { packages: Packages::Named(packages), target: None, only: None, env: &[] })
 }
 
 /// The workspace's tests on the store that this environment names.
 const fn workspace_tests(env: Env) -> Step {
-    Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: None, env }
+    Step::Tests(Chosen { packages: Packages::Named(&["kortyx-tests"]), target: None, only: None, env })
 }
 
 /// The workspace's acceptance tests on the store that this environment names, perhaps under the codec.
 const fn acceptance_tests(env: Env) -> Step {
-    Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some("test acceptance"), env }
+    Step::Tests(Chosen {
+        packages: Packages::Named(&["kortyx-tests"]),
+        target: Some("test acceptance"),
+        only: None,
+        env,
+    })
 }
 
 /// It takes minutes, and tests every store at once.
@@ -82,6 +93,16 @@ const OPENAPI: &str = "test openapi";
 /// The test programs that only run in lanes that name them.
 pub(super) const APART: [&str; 2] = [FAULTS, OPENAPI];
 
+/// A loop of a model, its tools and people, killed at every durable point on the store that this environment names.
+const fn reasoning_tests(env: Env) -> Step {
+    Step::Tests(Chosen {
+        packages: Packages::Named(&["kortyx-tests"]),
+        target: Some("test processes"),
+        only: Some("reasoning"),
+        env,
+    })
+}
+
 /// Every lane, the cheap ones first.
 ///
 /// A store's lane is its crate's tests, the conformance suite with and without the codec among them, then the workspace's tests on
@@ -90,10 +111,11 @@ pub(super) const APART: [&str; 2] = [FAULTS, OPENAPI];
 /// no transition of its own but to ask again with stored bytes, so the points at which a process can die are the same, and
 /// they take most of the time.
 ///
-/// Nor do processes die beside a cache: what a transition writes is written by Postgres alone, and that the cache loses, mixes up or
-/// delays what it holds is what its own tests are about.
+/// Beside a cache processes die in a loop of reasoning only: what a transition writes is written by Postgres alone, and that the cache
+/// loses, mixes up or delays what it holds is what its own tests are about.
 ///
-/// Behind PgBouncer they die at random in the lane `faults`, and at every point where nothing stands between them and Postgres.
+/// Behind PgBouncer they die in that loop, at random in the lane `faults`, and at every other point where nothing stands between them
+/// and Postgres.
 ///
 /// Servers that a lane needs are started as children of this process and stay for the lanes after it that need them too.
 pub(super) const LANES: &[Lane] = &[
@@ -144,7 +166,7 @@ pub(super) const LANES: &[Lane] = &[
         about: "crates that need no store",
         needs: &[],
         programs: &[],
-        steps: &[Step::Tests { packages: Packages::Unnamed, target: None, env: &[] }],
+        steps: &[Step::Tests(Chosen { packages: Packages::Unnamed, target: None, only: None, env: &[] })],
     },
     Lane {
         name: "clients",
@@ -153,7 +175,12 @@ pub(super) const LANES: &[Lane] = &[
         programs: &[Software::Chromium, Software::Python, Software::Schemathesis],
         steps: &[
             tests_of(&["kortyx-demo"]),
-            Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(OPENAPI), env: &[] },
+            Step::Tests(Chosen {
+                packages: Packages::Named(&["kortyx-tests"]),
+                target: Some(OPENAPI),
+                only: None,
+                env: &[],
+            }),
         ],
     },
     Lane {
@@ -217,11 +244,13 @@ pub(super) const LANES: &[Lane] = &[
         programs: &[],
         steps: &[
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer")]),
-            Step::Tests {
+            Step::Tests(Chosen {
                 packages: Packages::Named(&["kortyx-tests"]),
                 target: Some("test http"),
+                only: None,
                 env: &[("KORTYX_TEST_STORE", "postgres-pgbouncer")],
-            },
+            }),
+            reasoning_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres-pgbouncer"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -233,6 +262,7 @@ pub(super) const LANES: &[Lane] = &[
         steps: &[
             tests_of(&["kortyx-cache"]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres+cache")]),
+            reasoning_tests(&[("KORTYX_TEST_STORE", "postgres+cache")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres+cache"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -248,7 +278,12 @@ pub(super) const LANES: &[Lane] = &[
         about: "every store while processes die and servers go away, for minutes",
         needs: &[Server::Redis, Server::RedisCluster, Server::Postgres, Server::PgBouncer],
         programs: &[],
-        steps: &[Step::Tests { packages: Packages::Named(&["kortyx-tests"]), target: Some(FAULTS), env: &[] }],
+        steps: &[Step::Tests(Chosen {
+            packages: Packages::Named(&["kortyx-tests"]),
+            target: Some(FAULTS),
+            only: None,
+            env: &[],
+        })],
     },
 ];
 
@@ -263,8 +298,8 @@ impl Lane {
     pub(super) fn tested<'a>(&self, workspace: &'a Workspace) -> Result<Vec<&'a Member>, Error> {
         let mut tested = Vec::new();
         for step in self.steps {
-            if let Step::Tests { packages, .. } = step {
-                tested.extend(packages.resolve(workspace)?);
+            if let Step::Tests(tests) = step {
+                tested.extend(tests.packages.resolve(workspace)?);
             }
         }
         Ok(tested)
@@ -290,8 +325,8 @@ impl Packages {
 impl Step {
     fn named(&self) -> &'static [&'static str] {
         match self {
-            Self::Tests { packages: Packages::Named(names), .. } => names,
-            Self::Check { .. } | Self::Layers | Self::FeatureSets | Self::Doctests | Self::Tests { .. } => &[],
+            Self::Tests(Chosen { packages: Packages::Named(names), .. }) => names,
+            Self::Check { .. } | Self::Layers | Self::FeatureSets | Self::Doctests | Self::Tests(_) => &[],
         }
     }
 }
@@ -334,7 +369,7 @@ mod tests {
         for lane in LANES.iter().filter(|lane| !others.contains(&lane.name)) {
             let stores = |is_coded: bool| {
                 let environments = lane.steps.iter().filter_map(|step| match step {
-                    Step::Tests { env, .. } => Some(*env),
+                    Step::Tests(tests) => Some(tests.env),
                     _ => None,
                 });
                 let wanted =
@@ -345,6 +380,23 @@ mod tests {
                 stores
             };
             assert_eq!((stores(false), stores(true)), (vec![lane.name], vec![lane.name]), "{}", lane.name);
+        }
+    }
+
+    #[test]
+    fn a_loop_of_reasoning_is_killed_in_the_lane_of_every_store_that_processes_share() {
+        for name in ["sqlite", "redis", "redis-cluster", "postgres", "postgres-pgbouncer", "postgres+cache"] {
+            let kills = |step: &Step| match step {
+                Step::Tests(Chosen { packages: Packages::Named(names), target, only, env }) => {
+                    let is_whole = target.is_none() && only.is_none();
+                    let is_loop = *target == Some("test processes") && *only == Some("reasoning");
+                    names.contains(&"kortyx-tests")
+                        && (is_whole || is_loop)
+                        && env.contains(&("KORTYX_TEST_STORE", name))
+                }
+                _ => false,
+            };
+            assert!(lane(name).steps.iter().any(kills), "{name}");
         }
     }
 

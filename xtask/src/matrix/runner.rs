@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::Tally;
 use super::jobs::{self, Job, Tests};
-use super::lane::{APART, Env, Lane, Step};
+use super::lane::{APART, Chosen, Env, Lane, Step};
 use super::programs::Programs;
 use crate::console::{describe, say};
 use crate::error::Error;
@@ -108,9 +108,8 @@ impl<'a> Runner<'a> {
             Step::Layers => self.layers(),
             Step::FeatureSets => self.feature_sets(lane),
             Step::Doctests => self.doctests(lane),
-            Step::Tests { packages, target, env } => {
-                let members = packages.resolve(self.workspace)?;
-                tests.push(self.tests(lane, &members, *target, env)?);
+            Step::Tests(chosen) => {
+                tests.push(self.tests(lane, chosen)?);
                 Ok(Tally::default())
             }
         }
@@ -165,25 +164,19 @@ impl<'a> Runner<'a> {
     }
 
     /// The programs with these tests, and a failure when one of them could not be built.
-    fn tests(&mut self, lane: &Lane, members: &[&Member], target: Option<&str>, env: Env) -> Result<Tests, Error> {
+    fn tests(&mut self, lane: &Lane, chosen: &Chosen) -> Result<Tests, Error> {
         let programs = match self.programs.take() {
             Some(programs) => programs,
             None => self.build()?,
         };
-        let jobs = self.jobs(&programs, lane, members, target, env);
+        let jobs = self.jobs(&programs, lane, chosen);
         self.programs = Some(programs);
         jobs
     }
 
-    fn jobs(
-        &mut self,
-        programs: &Programs,
-        lane: &Lane,
-        members: &[&Member],
-        target: Option<&str>,
-        env: Env,
-    ) -> Result<Tests, Error> {
-        let is_meant = |one: &str| target.map_or(!APART.contains(&one), |target| target == one);
+    fn jobs(&mut self, programs: &Programs, lane: &Lane, chosen: &Chosen) -> Result<Tests, Error> {
+        let members = chosen.packages.resolve(self.workspace)?;
+        let is_meant = |one: &str| chosen.target.map_or(!APART.contains(&one), |target| target == one);
         let missing = members.iter().flat_map(|member| programs.missing(member));
         let missing: Vec<_> =
             missing.filter(|(_, target)| is_meant(target)).map(|(name, target)| format!("{name} {target}")).collect();
@@ -195,12 +188,14 @@ impl<'a> Runner<'a> {
         let mut jobs = Vec::new();
         for member in members {
             for program in programs.of(member).into_iter().filter(|program| is_meant(&program.target)) {
-                let name = format!("{} {}{}", member.name, program.target, variant(env));
+                let only = chosen.only.map(|only| format!(" {only}")).unwrap_or_default();
+                let name = format!("{} {}{only}{}", member.name, program.target, variant(chosen.env));
                 let mut command = programs.command(program, member);
+                command.args(chosen.only);
                 for server in Server::ALL {
                     command.env_remove(server.variable());
                 }
-                command.envs(self.servers.with_new_database(&self.urls)?).envs(env.iter().copied());
+                command.envs(self.servers.with_new_database(&self.urls)?).envs(chosen.env.iter().copied());
                 let log = self.log(lane, &name);
                 jobs.push(Job { name, command, log });
             }
