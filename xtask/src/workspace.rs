@@ -76,10 +76,7 @@ pub(crate) fn target_label(target: &Target) -> String {
 fn member(metadata: &Metadata, package: &Package) -> Member {
     let folder = package.manifest_path.parent().unwrap_or(&metadata.workspace_root);
     let dependencies = package.dependencies.iter().filter(|dependency| dependency.kind != DependencyKind::Development);
-    let tests = package.targets.iter().filter(|target| {
-        // `cargo test` builds benches only when asked, and no target whose required features are off.
-        target.test && !target.kind.contains(&TargetKind::Bench) && target.required_features.is_empty()
-    });
+    let tests = package.targets.iter().filter(|target| is_test(target));
     Member {
         id: package.id.repr.clone(),
         name: package.name.to_string(),
@@ -92,5 +89,30 @@ fn member(metadata: &Metadata, package: &Package) -> Member {
             .map(|dependency| Dependency { name: dependency.name.clone(), optional: dependency.optional })
             .collect(),
         tests: tests.map(target_label).collect(),
+    }
+}
+
+/// Whether `cargo test` makes a program of a target, which it does of benches only when asked. One whose required features are off
+/// is not built, and is missed: its tests would never run.
+fn is_test(target: &Target) -> bool {
+    target.test && !target.kind.contains(&TargetKind::Bench)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(kind: &str) -> Target {
+        let text = format!(
+            r#"{{"name": "genai", "kind": ["{kind}"], "crate_types": ["bin"], "required-features": ["genai"],
+                "src_path": "/main.rs", "edition": "2024", "doctest": false, "test": true, "doc": false}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn tests_that_need_a_feature_are_missed_when_they_were_not_built() {
+        assert!(is_test(&target("test")));
+        assert!(!is_test(&target("bench")));
     }
 }
