@@ -23,7 +23,7 @@ pub(super) fn events(answer: genai::Result<ChatResponse>, faults: &Faults) -> Re
     let text = answer.content.texts().concat();
     let mut events = vec![ModelEvent::Text(text)];
     let mut calls = Calls::default();
-    events.extend(answer.content.tool_calls().into_iter().filter_map(|call| calls.take(call)));
+    events.extend(answer.content.tool_calls().into_iter().map(|call| calls.take_whole(call)));
     let ending =
         Ending { reason: answer.stop_reason.clone(), usage: Some(answer.usage.clone()), has_calls: !calls.is_empty() };
     events.extend(ending.events(&seen, faults)?);

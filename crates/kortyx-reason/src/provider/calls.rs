@@ -26,7 +26,7 @@ impl Calls {
     /// Takes in a call as far as it is: text grows, a value is whole.
     pub(super) fn take(&mut self, call: &ToolCall) -> Option<ModelEvent> {
         let Some(text) = call.fn_arguments.as_str() else {
-            return Some(self.begin(call, whole(&call.fn_arguments), true));
+            return Some(self.take_whole(call));
         };
         let place = self.0.iter().rposition(|begun| {
             !begun.is_whole && begun.id == call.call_id && begun.tool == call.fn_name && text.starts_with(&begun.told)
@@ -37,6 +37,11 @@ impl Calls {
         }
     }
 
+    /// Takes in a call that is told once.
+    pub(super) fn take_whole(&mut self, call: &ToolCall) -> ModelEvent {
+        self.begin(call, whole(&call.fn_arguments), true)
+    }
+
     /// Compares with what the end says of all calls, and tells what is still missing.
     pub(super) fn settle(&mut self, calls: &[&ToolCall]) -> Result<Vec<ModelEvent>, String> {
         let mut missing = Vec::new();
@@ -45,7 +50,7 @@ impl Calls {
             let here = self.0.get(place).is_some_and(is_it).then_some(place);
             match here.or_else(|| self.0.iter().position(is_it)) {
                 Some(place) => missing.extend(self.complete(place, &call.fn_arguments)?),
-                None => missing.push(self.begin(call, whole(&call.fn_arguments), true)),
+                None => missing.push(self.take_whole(call)),
             }
         }
         Ok(missing)
@@ -120,6 +125,13 @@ mod tests {
         let told: Vec<_> = [json!({"a": 1}), json!({"a": 1})].map(|value| calls.take(&call("", "t", value))).into();
         assert_eq!(told, [Some(event(0, "t", "{\"a\":1}")), Some(event(1, "t", "{\"a\":1}"))]);
         assert_eq!(calls.take(&call("", "t", "{\"b")), Some(event(2, "t", "{\"b")));
+    }
+
+    #[test]
+    fn whole_calls_stay_apart_however_alike_they_are() {
+        let mut calls = Calls::default();
+        let told = ["{\"a\"", "{\"a\":1}"].map(|text| calls.take_whole(&call("x", "t", text)));
+        assert_eq!(told, [event(0, "t", "{\"a\""), event(1, "t", "{\"a\":1}")]);
     }
 
     #[test]

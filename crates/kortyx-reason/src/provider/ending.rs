@@ -68,6 +68,9 @@ fn is_failure(reason: &str) -> bool {
         "MALFORMED_FUNCTION_CALL",
         "UNEXPECTED_TOOL_CALL",
         "MALFORMED_RESPONSE",
+        "OTHER",
+        "FINISH_REASON_UNSPECIFIED",
+        "insufficient_system_resource",
         "ERROR",
         "error",
         "failed",
@@ -83,4 +86,20 @@ fn counted(usage: &GenaiUsage) -> Usage {
     let output = count(usage.completion_tokens).unwrap_or(rest);
     let input = input.unwrap_or_default();
     Usage { input, output, total: total.unwrap_or_else(|| input.saturating_add(output)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_broke_off_is_no_answer_and_what_is_too_long_is_told_as_cut() {
+        for reason in ["insufficient_system_resource", "OTHER", "FINISH_REASON_UNSPECIFIED", "failed"] {
+            let told = StopReason::from(reason.to_owned());
+            assert!(matches!(&told, StopReason::Other(reason) if is_failure(reason)), "{told:?}");
+        }
+        for reason in ["length", "MAX_TOKENS", "model_context_window_exceeded"] {
+            assert!(matches!(StopReason::from(reason.to_owned()), StopReason::MaxTokens(_)), "{reason}");
+        }
+    }
 }
