@@ -18,6 +18,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest message of a server: 4 MiB.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
+/// Longer than all attempts to connect, and what a server takes that is slow.
+const LIST_TIMEOUT: Duration = Duration::from_secs(90);
+
 /// How many calls may be made at once over HTTP. A process takes one.
 const HTTP_CONNECTIONS: usize = 4;
 
@@ -41,6 +44,7 @@ impl McpServerBuilder {
             handshake: McpHandshake::default(),
             connect_timeout: CONNECT_TIMEOUT,
             max_message_bytes: MAX_MESSAGE_BYTES,
+            list_timeout: LIST_TIMEOUT,
         };
         Self { name, endpoint, rules: Rules::default(), connections, attempts: 3 }
     }
@@ -132,7 +136,15 @@ impl McpServerBuilder {
         self
     }
 
-    /// The longest message that is taken from the server; 4 MiB where nothing is said.
+    /// How long the server may take to list its tools, all pages and what goes before included: a place in line, and a connection. 90
+    /// seconds where nothing is said.
+    pub fn list_timeout(mut self, time: Duration) -> Self {
+        self.endpoint.list_timeout = time;
+        self
+    }
+
+    /// The longest message that is taken from the server, and the longest list of its tools on all pages together; 4 MiB where nothing is
+    /// said.
     pub fn max_message_bytes(mut self, bytes: usize) -> Self {
         self.endpoint.max_message_bytes = bytes;
         self

@@ -47,6 +47,7 @@ pub(super) struct Endpoint {
     pub(super) handshake: McpHandshake,
     pub(super) connect_timeout: Duration,
     pub(super) max_message_bytes: usize,
+    pub(super) list_timeout: Duration,
 }
 
 /// Why a connection cannot be opened.

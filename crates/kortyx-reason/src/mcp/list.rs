@@ -108,11 +108,18 @@ pub(super) fn catalog(shared: &Shared, described: &[Described]) -> Result<Catalo
 
 async fn pages(shared: &Shared, peer: &Peer<RoleClient>) -> Result<Vec<Described>, McpError> {
     let failed = |reason: String| McpError::List { server: shared.name.clone(), reason };
-    let (mut tools, mut seen, mut cursor) = (Vec::new(), BTreeSet::new(), None::<String>);
+    let most = shared.endpoint.max_message_bytes;
+    let (mut tools, mut bytes) = (Vec::new(), 0_usize);
+    let (mut seen, mut cursor) = (BTreeSet::new(), None::<String>);
     for _ in 0..MAX_PAGES {
         let mut params = PaginatedRequestParams::default();
         params.cursor.clone_from(&cursor);
         let page = peer.list_tools(Some(params)).await.map_err(|error: ServiceError| failed(error.to_string()))?;
+        let size = |tool: &Described| serde_json::to_vec(tool).map_or(0, |text| text.len());
+        bytes = page.tools.iter().map(size).fold(bytes, usize::saturating_add);
+        if bytes > most {
+            return Err(failed(format!("it is longer than {most} bytes")));
+        }
         tools.extend(page.tools);
         if tools.len() > shared.rules.max_tools {
             return Err(failed(format!("it has more than {} tools", shared.rules.max_tools)));

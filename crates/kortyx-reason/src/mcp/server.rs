@@ -98,8 +98,15 @@ impl McpServer {
         Ok(McpTools::new(Arc::new(catalog), &self.0))
     }
 
-    /// What the server lists.
+    /// What the server lists, unless it takes too long: a node that waits for it holds its run.
     async fn described(&self) -> Result<Arc<[Described]>, McpError> {
+        let time = self.0.endpoint.list_timeout;
+        tokio::time::timeout(time, self.listed()).await.unwrap_or_else(|_| {
+            Err(McpError::List { server: self.0.name.clone(), reason: format!("it took longer than {time:?}") })
+        })
+    }
+
+    async fn listed(&self) -> Result<Arc<[Described]>, McpError> {
         let known = lock(&self.0.known).clone();
         if let Some((at, described)) = known
             && at == self.0.changes.load(Ordering::SeqCst)
@@ -135,7 +142,7 @@ pub(super) struct Shared {
     pub(super) name: String,
     pub(super) rules: Rules,
     pub(super) closed: CancellationToken,
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
     attempts: u32,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,

@@ -8,6 +8,12 @@ use serde_json::Value;
 
 use super::{FinishReason, Model, ModelError, ModelErrorKind, ModelEvent, ModelRequest, PassClock};
 
+/// The most bytes of an answer's text and the arguments of its calls; far more than models say, and than a store keeps of a run.
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+/// What a call counts beside its text, so that calls without any come to an end too.
+const CALL_BYTES: usize = 64;
+
 /// Who hears the text while it comes.
 pub(crate) trait Listener: Send {
     /// More text.
@@ -70,6 +76,8 @@ pub(crate) async fn collect(
 struct Pass {
     collected: Collected,
     calls: BTreeMap<u32, RequestedCall>,
+    /// Bytes of text, names and arguments so far.
+    size: usize,
     has_begun: bool,
 }
 
@@ -83,11 +91,30 @@ impl Pass {
     ) -> Result<(), ModelError> {
         let mut events = clock.wait(model.stream(request)).await??;
         while let Some(event) = clock.wait(events.next()).await? {
-            if self.take(event?, listener).await {
+            let event = event?;
+            self.weigh(&event)?;
+            if self.take(event, listener).await {
                 return Ok(());
             }
         }
         Err(ModelError::new(ModelErrorKind::Transport, "the stream of the model ended before its answer did"))
+    }
+
+    /// Refuses an answer without end before it fills the memory.
+    fn weigh(&mut self, event: &ModelEvent) -> Result<(), ModelError> {
+        let more = match event {
+            ModelEvent::Text(text) | ModelEvent::Warning(text) => text.len(),
+            ModelEvent::ToolCall { tool, arguments, .. } => {
+                CALL_BYTES.saturating_add(tool.len()).saturating_add(arguments.len())
+            }
+            _ => 0,
+        };
+        self.size = self.size.saturating_add(more);
+        if self.size <= MAX_ANSWER_BYTES {
+            return Ok(());
+        }
+        let text = format!("the answer is longer than {MAX_ANSWER_BYTES} bytes");
+        Err(ModelError::new(ModelErrorKind::InvalidResponse, text))
     }
 
     /// Takes an event in. Whether it was the last.

@@ -41,8 +41,8 @@ pub trait Model: Send + Sync {
 
     /// Begins a pass.
     ///
-    /// The stream ends with [`ModelEvent::Finish`]; one that ends without was cut off. An error says whether the same request may
-    /// succeed later, and how long to wait. Dropping the stream ends the request.
+    /// The stream ends with [`ModelEvent::Finish`]; one that ends without was cut off, and one of more than 16 MiB of text and arguments is
+    /// refused. An error says whether the same request may succeed later, and how long to wait. Dropping the stream ends the request.
     fn stream<'a>(&'a self, request: ModelRequest<'a>) -> BoxFuture<'a, Result<ModelStream<'a>, ModelError>>;
 }
 

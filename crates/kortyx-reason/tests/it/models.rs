@@ -160,3 +160,12 @@ async fn a_pass_ends_in_its_time_whatever_the_model_does_in_it() {
     let result = reason(move || asking(&slow).silence_timeout(Duration::MAX).pass_timeout(Duration::MAX)).await;
     assert_eq!(data(result)["text"], "Done.");
 }
+
+#[tokio::test]
+async fn an_answer_without_end_is_refused_before_it_fills_the_memory() {
+    let model = ScriptedModel::new([Script::new().text("word ".repeat(4 << 20)).split(1 << 20)]);
+    let given = model.clone();
+    let failure = failure(reason(move || asking(&given)).await);
+    assert_eq!(failure.code, FailureCode::ProviderInvalidResponse);
+    assert_eq!(model.played().len(), 1);
+}

@@ -1,12 +1,13 @@
 //! What a server has, and what of it a model is given.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use kortyx_memory::MemoryStore;
 use kortyx_reason::{Approval, McpCommand, McpError, McpServer, McpTools, Reason, ReasonExt as _};
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
 use serde_json::json;
 
+use crate::server::SILENT;
 use crate::world::{Diary, agent_on, answer, calling, ended, results, run, serves, text};
 
 fn names(tools: &McpTools) -> Vec<String> {
@@ -51,6 +52,18 @@ async fn two_tools_of_one_name_and_too_many_are_errors_that_say_what_to_do() {
     assert_eq!([name, first, second], ["f", "files/read", "fail"]);
     let many = diary.command().max_tools(9).build().list().await.err().unwrap();
     assert_eq!(many.to_string(), "the tools of the MCP server `test` cannot be listed: it has more than 9 tools");
+}
+
+#[tokio::test]
+async fn a_list_that_does_not_come_or_is_too_long_is_an_error_and_holds_nobody() {
+    let diary = Diary::new();
+    let long = diary.command().max_message_bytes(1_500).build().list().await.err().unwrap();
+    assert_eq!(long.to_string(), "the tools of the MCP server `test` cannot be listed: it is longer than 1500 bytes");
+    std::fs::write(diary.path(), SILENT).unwrap();
+    let silent = diary.command().list_timeout(Duration::from_secs(1)).build();
+    let error = silent.list().await.err().unwrap();
+    assert_eq!(error.to_string(), "the tools of the MCP server `test` cannot be listed: it took longer than 1s");
+    diary.wait_for_end().await;
 }
 
 #[tokio::test]

@@ -27,6 +27,9 @@ pub(crate) struct Server {
     grown: Arc<AtomicBool>,
 }
 
+/// The line of a diary whose server greets, and lists nothing.
+pub(crate) const SILENT: &str = "be silent";
+
 impl Server {
     pub(crate) fn new(diary: impl Into<PathBuf>) -> Self {
         Self { diary: diary.into(), grown: Arc::default() }
@@ -133,9 +136,12 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.note("listed");
+        if std::fs::read_to_string(&self.diary).unwrap().contains(SILENT) {
+            context.ct.cancelled().await;
+        }
         let cursor = request.and_then(|request| request.cursor).unwrap_or_default();
         let mut result = ListToolsResult::default();
         (result.tools, result.next_cursor) = page(&cursor, self.grown.load(Ordering::SeqCst));
