@@ -8,8 +8,8 @@ const INPUTS = { date: "date", time: "time", "date-time": "datetime-local", emai
 export class Unreadable extends Error {}
 
 /**
- * A form for a value of this schema: its element, and `read`, which gives the value or throws `Unreadable`. It may begin with a value. A
- * schema that is a part of another one names its root and its place.
+ * A form for a value of this schema: its element, and `read`, which gives the value or throws `Unreadable`. It may begin with a value, and
+ * then shows all of it. A schema that is a part of another one names its root and its place.
  */
 export function form(schema, { root = schema, value, path = "" } = {}) {
   const { shape } = resolve(schema, root);
@@ -58,7 +58,8 @@ export function choices(shape) {
 }
 
 function object(shape, root, path, value) {
-  const fields = Object.entries(shape.properties).map(([name, schema]) => {
+  const undeclared = Object.keys(value ?? {}).filter((name) => !Object.hasOwn(shape.properties, name));
+  const fields = [...Object.entries(shape.properties), ...undeclared.map((name) => [name, {}])].map(([name, schema]) => {
     const { shape: inner, nullable } = resolve(schema, root);
     const place = { label: inner.title ?? name, path: `${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`, value: value?.[name] };
     const required = (shape.required ?? []).includes(name) && !nullable;
@@ -71,9 +72,16 @@ function object(shape, root, path, value) {
   return { node: el("div", { class: "fields" }, ...fields.map(([, field]) => field.node)), read };
 }
 
+/** The control that fits; one for JSON where that one cannot hold the value that it is to begin with. */
 function control(declared, root, place) {
-  if (isObject(declared)) return group(declared, place, object(declared, root, place.path, place.value));
-  const shape = place.value === undefined ? declared : { ...declared, default: place.value };
+  if (isObject(declared) && place.value !== null) return group(declared, place, object(declared, root, place.path, place.value));
+  if (place.value === undefined) return plain(declared, root, place);
+  const shape = { ...declared, default: place.value };
+  const field = plain(shape, root, place);
+  return JSON.stringify(field.read()) === JSON.stringify(place.value) ? field : json(shape, place);
+}
+
+function plain(shape, root, place) {
   const allowed = choices(shape);
   if (allowed) return select(shape, place, allowed);
   switch (shape.type) {
@@ -143,7 +151,7 @@ function line(shape, place) {
   const node = isLong ? el("textarea", { rows: 2 }) : el("input", { type: INPUTS[shape.format] ?? "text", autocomplete: "off" });
   node.value = shape.default ?? "";
   const rules = shape.maxLength ? `At most ${shape.maxLength} characters.` : "";
-  return { node: labelled(shape, place, node, rules), read: () => (node.value === "" ? undefined : node.value) };
+  return { node: labelled(shape, place, node, rules), read: () => node.value || (place.value === "" ? "" : undefined) };
 }
 
 function list(shape, root, place) {

@@ -182,6 +182,42 @@ const tests = {
     equal(read(), { name: "x", size: 2, count: 3, is: false, tags: ["one", "two"], kinds: ["a"], place: { street: "High" }, other: { a: null } });
   },
 
+  async a_form_shows_and_keeps_all_of_the_value_that_it_begins_with() {
+    const { form } = await load("schema");
+    const value = {
+      day: "Friday",
+      at: "2027-01-31T19:00:00Z",
+      name: "one\ntwo",
+      note: "",
+      tags: [" padded "],
+      kinds: ["b", "a"],
+      place: null,
+      nested: { street: "High", floor: 3 },
+      undeclared: { amount: 900 },
+    };
+    const place = { type: "object", properties: { street: { type: "string" } } };
+    const { node, read } = form(
+      {
+        type: "object",
+        properties: {
+          day: { type: "string", format: "date" },
+          at: { type: "string", format: "date-time" },
+          name: { type: "string", maxLength: 20 },
+          note: { type: "string" },
+          tags: { type: "array", items: { type: "string" } },
+          kinds: { type: "array", items: { enum: ["a", "b"] } },
+          place: { anyOf: [place, { type: "null" }] },
+          nested: place,
+        },
+      },
+      { value },
+    );
+    equal(read(), value);
+    const shown = (path) => node.querySelector(`[data-path="${path}"]`).value;
+    equal(["/day", "/at", "/nested/floor"].map(shown), ['"Friday"', '"2027-01-31T19:00:00Z"', "3"]);
+    equal(JSON.parse(shown("/undeclared")), { amount: 900 });
+  },
+
   async what_is_not_json_is_told() {
     const { Unreadable, form } = await load("schema");
     const { node, read } = form({});
