@@ -64,7 +64,7 @@ pub enum When {
 
 impl Op {
     /// Whether drivers and those who answer write with it. Leases, cancellations and what workers do are not meant.
-    pub fn is_write(self) -> bool {
+    fn is_write(self) -> bool {
         matches!(self, Self::Open | Self::Record | Self::Suspend | Self::Answer | Self::Finish)
     }
 }
