@@ -3,6 +3,7 @@
 mod accept;
 mod canonical;
 mod judge;
+mod told;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::{
     agent::Inner,
     driver::{Output, Stand, State},
     present,
+    telemetry::ResumeReason,
 };
 
 /// One answer, with what shows that the caller may give it.
@@ -191,7 +193,7 @@ impl Agent {
             };
             let _ = done.send(acceptance);
             if let Some(Next::Drive(claimed)) = next {
-                agent.granted(claimed, None).run(drop).await;
+                agent.granted(claimed, ResumeReason::Answered, None).run(drop).await;
             }
         };
         self.0.tasks.spawn_on(task, &self.0.runtime);
@@ -218,7 +220,7 @@ impl Inner {
                 Ok(Accepted { receipts, next: Next::Drive(claimed), .. }) => {
                     let answered = last(&receipts);
                     let tell = move |stand| drop(done.send(Reply::Stands(stand, answered)));
-                    agent.granted(claimed, None).run(tell).await;
+                    agent.granted(claimed, ResumeReason::Answered, None).run(tell).await;
                 }
                 Ok(accepted) => drop(done.send(Reply::Accepted(accepted))),
                 Err(error) => drop(done.send(Reply::Refused(error))),
@@ -252,7 +254,7 @@ impl Inner {
         };
         match next {
             Next::Drive(claimed) => {
-                let started = self.spawn(self.granted(claimed, output), None);
+                let started = self.spawn(self.granted(claimed, ResumeReason::Answered, output), None);
                 self.settled(started, &run_id, answered).await
             }
             Next::Wait => self.wait_for(&run_id, answered).await,

@@ -189,7 +189,7 @@ impl AgentBuilder {
 
     /// Tells this sink what happens.
     pub fn telemetry(mut self, sink: impl TelemetrySink) -> Self {
-        self.telemetry = Telemetry::to(Arc::new(sink));
+        self.telemetry = Telemetry::to(sink);
         self
     }
 

@@ -2,7 +2,12 @@
 
 use kortyx_store::{CancelOutcome, CancelRequest, CancelTarget, InterruptQuery, InterruptRecord, RunStatus, Scope};
 
-use crate::{Agent, OrchestratorError, agent::Inner, discover::check, telemetry::Fact};
+use crate::{
+    Agent, OrchestratorError,
+    agent::Inner,
+    discover::check,
+    telemetry::{CancelReason, Correlation, Fact},
+};
 
 impl Agent {
     /// Cancels a run, or every run of a session that has not ended, within a scope.
@@ -46,11 +51,12 @@ impl Inner {
                 CancelOutcome::Requested(run_id) => self.attend(run_id),
                 CancelOutcome::Cancelled(run_id) => {
                     for record in open.iter().filter(|record| record.run_id == *run_id) {
-                        let (request_id, run_id) = (record.request_id.clone(), run_id.clone());
-                        self.telemetry.record(|| Fact::InterruptCancelled { request_id, run_id });
+                        let request_id = record.request_id.clone();
+                        let (about, reason) = (|| Correlation::of_question(record), CancelReason::Run);
+                        self.telemetry.record(|| Fact::InterruptCancelled { request_id, about: about(), reason });
                     }
-                    let (run_id, status) = (run_id.clone(), RunStatus::Cancelled);
-                    self.telemetry.record(|| Fact::RunFinished { run_id, status, usage: None });
+                    let known = open.iter().find(|record| record.run_id == *run_id).map(Correlation::of_question);
+                    self.tell_ended(run_id, RunStatus::Cancelled, known).await;
                 }
                 CancelOutcome::Ended(..) => {}
             }

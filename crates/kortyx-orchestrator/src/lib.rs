@@ -32,6 +32,10 @@ pub use error::{BuildError, OrchestratorError, RefusalReason, RefusedAnswer};
 pub use execute::ExecuteOptions;
 pub use follow::{RunChunk, RunStream};
 pub use hooks::{ResponseFinalized, TurnAccepted};
+pub use kortyx_runtime::{CallName, Captures, Content, End, ModelName, ParentCall, Visit};
 pub use settings::{OnDisconnect, WaitingPolicy};
-pub use telemetry::{Fact, TelemetrySink};
+pub use telemetry::{
+    AskedFacts, CancelReason, Correlation, Fact, InteractionMode, QuestionContent, ResumeOutcome, ResumeReason,
+    TelemetrySink, TraceIds,
+};
 pub use worker::{Worker, WorkerConfig, WorkerPass};

@@ -48,7 +48,11 @@ async fn b130_one_question_has_one_id_on_every_surface() {
     let stored = world.store().await.interrupt(&streamed.request_id).await.unwrap().unwrap();
     let refused = turn(&agent, &id, resume_message(&streamed, &ResumeResponse::text(""))).await;
     let again = input_of(&refused).remove(0);
-    let Some(Fact::InterruptCreated { request_id: told, .. }) = facts.all().into_iter().next() else { panic!() };
+    let created = facts.all().into_iter().find_map(|fact| match fact {
+        Fact::InterruptCreated { request_id, .. } => Some(request_id),
+        _ => None,
+    });
+    let told = created.unwrap();
 
     for id in [&listed.id, &listed.handle().request_id, &got.id, &stored.request_id, &again.request_id, &told] {
         assert_eq!(*id, streamed.request_id);

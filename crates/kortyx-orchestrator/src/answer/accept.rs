@@ -1,12 +1,18 @@
 //! Acceptance: the one transition that decides over answers, and what it leads to.
 
+use bytes::Bytes;
 use kortyx_protocol::{Failure, RequestId, RunId, SessionId};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, Claimed, Drive, InterruptRecord, NewAnswer, Receipt, Refusal, RunRecord, RunStatus,
 };
 
-use super::Answer;
-use crate::{OrchestratorError, RefusalReason, RefusedAnswer, agent::Inner, driver::foreign_workflow, telemetry::Fact};
+use super::{Answer, told::Answered};
+use crate::{
+    OrchestratorError, RefusalReason, RefusedAnswer,
+    agent::Inner,
+    driver::foreign_workflow,
+    telemetry::{Correlation, Fact},
+};
 
 /// Answers that are durable, and what is next for their run.
 pub(crate) struct Accepted {
@@ -56,7 +62,7 @@ impl Inner {
                 Err(reason) => refused.push(RefusedAnswer { index, request_id: answer.request_id.clone(), reason }),
             }
         }
-        if refused.is_empty() { Ok(records) } else { Err(self.refused(refused)) }
+        if refused.is_empty() { Ok(records) } else { Err(self.refused(refused, &records)) }
     }
 
     async fn decide(
@@ -68,21 +74,24 @@ impl Inner {
         // Only code that knows where a question was asked can go on after it.
         let unknown = records.iter().find(|record| self.engine.registry().latest(&record.workflow).is_none());
         let drives = self.settings.drives && unknown.is_none();
+        let said: Vec<Bytes> = answers.iter().map(|answer| answer.answer.clone()).collect();
         let request = AnswerRequest { answers, driver: drives.then(|| self.driver()) };
         let asked: Vec<RequestId> = request.answers.iter().map(|answer| answer.request_id.clone()).collect();
         let ends = request.answers.iter().zip(records).any(|(answer, record)| answer.cancel && !record.optional_cancel);
         let (receipts, next) = match self.store.answer(request).await? {
             AnswerOutcome::Accepted(receipts, drive) => {
-                self.tell_resolved(&receipts, ends);
+                let run = Answered { records, said: &said, receipts: &receipts };
+                self.tell_answered(&run, &drive, unknown, ends).await;
                 (receipts, self.next(drive, &first.run_id, unknown))
             }
             AnswerOutcome::Duplicate(receipts, run) => {
                 for request_id in asked {
-                    self.telemetry.record(|| Fact::AnswerRepeated { request_id });
+                    self.telemetry
+                        .record(|| Fact::AnswerRepeated { request_id, about: Some(Correlation::of_run(&run)) });
                 }
                 (receipts, Next::Repeated(run))
             }
-            AnswerOutcome::Refused(refusals) => return Err(self.refused(named(&asked, refusals))),
+            AnswerOutcome::Refused(refusals) => return Err(self.refused(named(&asked, refusals), records)),
         };
         let (run_id, session_id) = (first.run_id.clone(), first.session_id.clone());
         let is_after_response = records.iter().all(|record| record.after_response_completed);
@@ -93,10 +102,7 @@ impl Inner {
     fn next(&self, drive: Drive, run_id: &RunId, unknown: Option<&InterruptRecord>) -> Next {
         match (drive, unknown) {
             (Drive::Granted(claimed), _) => Next::Drive(claimed),
-            (Drive::Ended(status), _) => {
-                self.telemetry.record(|| Fact::RunFinished { run_id: run_id.clone(), status, usage: None });
-                Next::Ended(status)
-            }
+            (Drive::Ended(status), _) => Next::Ended(status),
             (Drive::Driven, _) => {
                 self.attend(run_id);
                 Next::Wait
@@ -104,38 +110,6 @@ impl Inner {
             (Drive::Left, Some(record)) if self.settings.drives => Next::Foreign(foreign_workflow(&record.workflow)),
             (Drive::Left, _) => Next::Wait,
         }
-    }
-
-    fn tell_resolved(&self, receipts: &[Receipt], ends: bool) {
-        for Receipt { request_id, run_id, .. } in receipts {
-            let (request_id, run_id) = (request_id.clone(), run_id.clone());
-            self.telemetry.record(|| {
-                if ends {
-                    Fact::InterruptCancelled { request_id, run_id }
-                } else {
-                    Fact::InterruptResolved { request_id, run_id }
-                }
-            });
-        }
-    }
-
-    /// Tells of refused answers and makes the error.
-    fn refused(&self, refused: Vec<RefusedAnswer>) -> OrchestratorError {
-        for RefusedAnswer { request_id, reason, .. } in &refused {
-            let request_id = request_id.clone();
-            match reason {
-                RefusalReason::AlreadyResolved => self.telemetry.record(|| Fact::AnswerConflicted { request_id }),
-                RefusalReason::Expired | RefusalReason::Unknown => {
-                    self.telemetry.record(|| Fact::AnswerLate { request_id });
-                }
-                RefusalReason::Invalid(issues) => {
-                    let issues = issues.len();
-                    self.telemetry.record(|| Fact::AnswerInvalid { request_id, issues });
-                }
-                _ => {}
-            }
-        }
-        OrchestratorError::Refused(refused)
     }
 }
 

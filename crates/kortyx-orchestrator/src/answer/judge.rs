@@ -20,8 +20,13 @@ impl Inner {
         match judged {
             // Of a question that is closed the store tells how.
             Ok(record) if record.status == InterruptStatus::Pending => {
-                let fits = present::question(&record)?.validate(&answer.response);
-                Ok(fits.map(|()| record).map_err(RefusalReason::Invalid))
+                Ok(match present::question(&record)?.validate(&answer.response) {
+                    Ok(()) => Ok(record),
+                    Err(issues) => {
+                        self.tell_unfit(&record, issues.len());
+                        Err(RefusalReason::Invalid(issues))
+                    }
+                })
             }
             judged => Ok(judged),
         }

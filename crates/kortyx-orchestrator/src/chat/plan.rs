@@ -5,7 +5,12 @@ use std::sync::Arc;
 use kortyx_protocol::{ChatMessage, Issue, ResumeHandle, ResumeMeta, SessionId, parse_resume_meta};
 use kortyx_store::{InterruptRecord, InterruptStatus, Scope};
 
-use crate::{Answer, OrchestratorError, RefusalReason, RefusedAnswer, agent::Inner, present, telemetry::Fact};
+use crate::{
+    Answer, OrchestratorError, RefusalReason, RefusedAnswer,
+    agent::Inner,
+    present,
+    telemetry::{Correlation, Fact},
+};
 
 /// What a message is.
 pub(super) enum Plan {
@@ -29,13 +34,13 @@ impl Inner {
         let found = self.by_token(&meta.token).await?;
         // A question of another tenant is unknown; one of another session of the same tenant is a mismatch.
         let known = found.filter(|record| scope.contains_context(&record.context));
-        let Some(record) = known else { return Ok(self.late(meta)) };
+        let Some(record) = known else { return Ok(self.late(meta, None)) };
         let is_meant = meta.request_id == record.request_id && session_id.is_none_or(|id| *id == record.session_id);
         if !is_meant {
             return Ok(refused(record, &meta, RefusalReason::Mismatch));
         }
         if record.status == InterruptStatus::Expired {
-            return Ok(self.late(meta));
+            return Ok(self.late(meta, Some(&record)));
         }
         Ok(match present::question(&record)?.response_from_meta(&meta) {
             Ok(response) => {
@@ -51,8 +56,9 @@ impl Inner {
         })
     }
 
-    fn late(&self, meta: ResumeMeta) -> Plan {
-        self.telemetry.record(|| Fact::AnswerLate { request_id: meta.request_id });
+    fn late(&self, meta: ResumeMeta, known: Option<&InterruptRecord>) -> Plan {
+        let about = || known.map(Correlation::of_question);
+        self.telemetry.record(|| Fact::AnswerLate { request_id: meta.request_id, about: about() });
         Plan::Fresh
     }
 
@@ -65,12 +71,14 @@ impl Inner {
             InterruptStatus::Pending | InterruptStatus::Expired => RefusalReason::Invalid(issues),
         };
         let request_id = || record.request_id.clone();
+        let about = || Some(Correlation::of_question(&record));
         match &reason {
             RefusalReason::AlreadyResolved => {
-                self.telemetry.record(|| Fact::AnswerConflicted { request_id: request_id() });
+                self.telemetry.record(|| Fact::AnswerConflicted { request_id: request_id(), about: about() });
             }
             RefusalReason::Invalid(issues) => {
-                self.telemetry.record(|| Fact::AnswerInvalid { request_id: request_id(), issues: issues.len() });
+                let issues = issues.len();
+                self.telemetry.record(|| Fact::AnswerInvalid { request_id: request_id(), about: about(), issues });
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kortyx_contracts::Question;
 use kortyx_protocol::{CheckpointId, Failure, FailureCode, RequestId, Usage};
 use kortyx_runtime::{
-    Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, RunInfo, Suspension, Turn,
+    Content, Ending, EngineError, Execution, ExecutionHandle, Outcome, RecordError, Suspension, Turn,
     workflow::DefinitionPin,
 };
 use kortyx_store::{
@@ -98,6 +98,7 @@ impl Drive {
     /// Notes the definition that the run is bound to, which a handoff changes.
     fn bind(&mut self, to: &DefinitionPin) {
         self.pin = pin(to);
+        self.live.note_binding(&self.pin);
     }
 
     async fn suspend(&mut self, suspension: Suspension) -> Next {
@@ -122,6 +123,9 @@ impl Drive {
         match suspended {
             Suspended::Saved(open) => {
                 let state = State::Suspended(self.announce(open, asked));
+                let open = if let State::Suspended(open) = &state { open.len() } else { 0 };
+                let (fence, usage) = (live.fence(), self.handle.usage());
+                live.tell_fact(|about| Fact::RunSuspended { about, fence, open, usage });
                 self.left_behind(left);
                 Ok(Some(state))
             }
@@ -137,9 +141,8 @@ impl Drive {
     /// Notes the checkpoint that the turn left behind, and tells of it.
     fn left_behind(&mut self, checkpoint: Option<CheckpointId>) {
         let Some(checkpoint_id) = &checkpoint else { return };
-        let RunInfo { run_id, session_id } = self.live.run.clone();
         let checkpoint_id = checkpoint_id.clone();
-        self.live.agent.telemetry.record(|| Fact::SessionCheckpointed { session_id, checkpoint_id, run_id });
+        self.live.tell_fact(|about| Fact::SessionCheckpointed { about, checkpoint_id });
         self.checkpoint = checkpoint;
     }
 
@@ -150,7 +153,7 @@ impl Drive {
             let place = asked.iter().position(|(id, _)| *id == record.request_id);
             let question = place.map(|place| asked.swap_remove(place).1);
             if question.is_some() {
-                self.live.agent.telemetry.record(|| Fact::created(&record));
+                self.live.tell_created(&record, question.as_ref());
             }
             OpenInterrupt { record, question }
         };
@@ -254,7 +257,14 @@ impl Live {
             State::Failed(_) => (RunStatus::Failed, state),
             state => (RunStatus::Completed, state),
         };
-        self.agent.telemetry.record(|| Fact::RunFinished { run_id: self.run.run_id.clone(), status, usage });
+        self.tell_fact(|about| {
+            let code = if let State::Failed(failure) = &state { Some(failure.code) } else { None };
+            let output = match &state {
+                State::Completed(end) if self.agent.telemetry.captures().output => Some(Content::new(end.data.clone())),
+                _ => None,
+            };
+            Fact::RunFinished { about, status, code, usage, output }
+        });
         state
     }
 }

@@ -28,7 +28,7 @@ use super::{
     reader::Reader,
     response::last_message,
 };
-use crate::{agent::Inner, telemetry::Fact};
+use crate::{agent::Inner, telemetry::Correlation};
 
 /// How much of a turn's text is kept to show it again to a client that repeats its answer.
 const TEXT_KEPT: usize = 64 * 1024;
@@ -45,6 +45,8 @@ pub(crate) struct Live {
     said: Mutex<String>,
     /// The context values of a run that storage knows.
     context: OnceLock<BTreeMap<String, Scalar>>,
+    /// What facts about it are about; nothing when nobody is told.
+    pub(super) about: Mutex<Option<Correlation>>,
     /// Why it is cancelled, when storage does not know.
     reason: Mutex<Option<String>>,
     /// Wakes the keeper: an answer, a cancellation, a client that went away.
@@ -72,7 +74,8 @@ enum Hold {
 
 impl Live {
     pub(super) fn begin(agent: &Arc<Inner>, run: RunInfo, new: NewRun, output: Output) -> Arc<Self> {
-        Self::new(agent, run, Hold::New(new), output, Flags::default())
+        let about = agent.telemetry.is_on().then(|| about_new(&new));
+        Self::new(agent, run, (Hold::New(new), about), output, Flags::default())
     }
 
     pub(super) fn go_on(agent: &Arc<Inner>, claimed: &Claimed, output: Output) -> Arc<Self> {
@@ -83,10 +86,17 @@ impl Live {
             published: AtomicBool::new(true),
             ..Flags::default()
         };
-        Self::new(agent, run, Hold::Leased(claimed.lease.clone()), output, flags)
+        let about = agent.telemetry.is_on().then(|| Correlation::of_run(&claimed.run));
+        Self::new(agent, run, (Hold::Leased(claimed.lease.clone()), about), output, flags)
     }
 
-    fn new(agent: &Arc<Inner>, run: RunInfo, hold: Hold, output: Output, flags: Flags) -> Arc<Self> {
+    fn new(
+        agent: &Arc<Inner>,
+        run: RunInfo,
+        (hold, about): (Hold, Option<Correlation>),
+        output: Output,
+        flags: Flags,
+    ) -> Arc<Self> {
         Arc::new(Self {
             agent: agent.clone(),
             run,
@@ -95,6 +105,7 @@ impl Live {
             log: Log::default(),
             said: Mutex::default(),
             context: OnceLock::new(),
+            about: Mutex::new(about),
             reason: Mutex::default(),
             attention: Notify::new(),
             ended: Notify::new(),
@@ -275,7 +286,7 @@ impl Live {
         let recorded = recorded.await.map_err(refused)?;
         self.tell();
         for record in &recorded.published {
-            self.agent.telemetry.record(|| Fact::created(record));
+            self.tell_created(record, None);
         }
         if recorded.cancel_requested {
             self.cancel();
@@ -318,6 +329,12 @@ impl Recorder for Live {
     fn record(&self, batch: Batch) -> IoFuture<'_, Result<RecordReply, RecordError>> {
         Box::pin(self.record(batch))
     }
+}
+
+fn about_new(new: &NewRun) -> Correlation {
+    Correlation::new(new.run_id.clone(), new.session_id.clone())
+        .bound_to(new.workflow.clone())
+        .with_context(new.context.clone())
 }
 
 fn refused(error: StoreError) -> RecordError {

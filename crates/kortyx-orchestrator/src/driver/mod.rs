@@ -9,11 +9,12 @@ mod publish;
 mod reader;
 mod response;
 mod stop;
+mod told;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::RunId;
-use kortyx_runtime::{Restore, RestoreError, RunInfo, Start, workflow::DefinitionPin};
+use kortyx_runtime::{Content, Restore, RestoreError, RunInfo, Start, workflow::DefinitionPin};
 use kortyx_store::{Claimed, NewRun, Scalar, StoreError, TurnRef, WorkflowPin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -25,7 +26,11 @@ pub(crate) use self::{
     reader::{Output, Sink},
     response::Response,
 };
-use crate::{OrchestratorError, agent::Inner};
+use crate::{
+    OrchestratorError,
+    agent::Inner,
+    telemetry::{Fact, ResumeReason},
+};
 
 /// A run on its way.
 pub(crate) struct Started {
@@ -108,14 +113,19 @@ impl Inner {
         let workflow = pin(&DefinitionPin::of(&start.workflow));
         let new = NewRun { run_id, session_id, workflow: workflow.clone(), context, follows };
         let live = Live::begin(self, start.run.clone(), new, output);
+        let input = self.telemetry.captures().input.then(|| Content::new(start.input.clone()));
         let execution = self.engine.start(start, live.io()).map_err(OrchestratorError::InvalidInput)?;
+        live.tell_fact(|about| Fact::RunStarted { about, input });
         let work = Work::Begun(Box::new(Drive::new(live.clone(), execution, workflow)));
         Ok(self.job(live, work))
     }
 
     /// Goes on with a run whose lease was granted.
-    pub(crate) fn granted(self: &Arc<Self>, claimed: Box<Claimed>, output: Output) -> Job {
-        self.job(Live::go_on(self, &claimed, output), Work::Granted(claimed))
+    pub(crate) fn granted(self: &Arc<Self>, claimed: Box<Claimed>, reason: ResumeReason, output: Output) -> Job {
+        let live = Live::go_on(self, &claimed, output);
+        let (fence, answers) = (claimed.lease.fence, claimed.answers.len());
+        live.tell_fact(|about| Fact::RunResumed { about, fence, reason, answers, earlier: None });
+        self.job(live, Work::Granted(claimed))
     }
 
     fn job(&self, live: Arc<Live>, work: Work) -> Job {

@@ -113,9 +113,10 @@ impl Live {
     /// The response is complete, and storage knows: whoever waits is told, and from here on nobody reads.
     pub(super) fn respond(&self, response: Response) {
         if let Some(checkpoint_id) = response.checkpoint.clone() {
-            let (session_id, run_id) = (self.run.session_id.clone(), self.run.run_id.clone());
-            self.agent.telemetry.record(|| Fact::SessionCheckpointed { session_id, checkpoint_id, run_id });
+            self.tell_fact(|about| Fact::SessionCheckpointed { about, checkpoint_id });
         }
+        let usage = response.usage;
+        self.tell_fact(|about| Fact::RunResponded { about, usage });
         self.reader.complete(response.clone());
         if let Some(tell) = self.reader.take_waiter() {
             tell(self.stand_at(response));

@@ -18,7 +18,11 @@ pub(super) enum After {
 
 pub(super) async fn stopped(live: &Live, pin: &WorkflowPin, stop: Stop) -> (Stand, After) {
     let (state, after) = match stop {
-        Stop::LeaseLost => (State::Elsewhere, After::Nothing),
+        Stop::LeaseLost => {
+            let fence = live.fence();
+            live.tell_fact(|about| Fact::LeaseLost { about, fence });
+            (State::Elsewhere, After::Nothing)
+        }
         Stop::HandOver => (State::Elsewhere, After::Release),
         Stop::Killed => (State::Interrupted(OrchestratorError::ShuttingDown), After::Release),
         Stop::Foreign(failure) => (State::SetAside(failure), After::Release),
@@ -41,8 +45,7 @@ async fn set_aside(live: &Live, pin: &WorkflowPin, failure: Failure) -> (State, 
     match live.agent.store.park(Park { lease, reason }).await {
         Ok(()) => {
             tracing::warn!(run_id = %live.run.run_id, code = failure.code.as_str(), "a run was set aside: {}", failure.message);
-            let (run_id, session_id) = (live.run.run_id.clone(), live.run.session_id.clone());
-            live.agent.telemetry.record(|| Fact::RunParked { run_id, session_id, code: failure.code.as_str() });
+            live.tell_fact(|about| Fact::RunParked { about, code: failure.code });
             (State::SetAside(failure), After::Nothing)
         }
         Err(error) if error.kind() == StoreErrorKind::LeaseLost => (State::Elsewhere, After::Nothing),

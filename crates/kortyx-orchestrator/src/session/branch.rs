@@ -13,7 +13,7 @@ use crate::{
     driver::{corrupt, minted_request},
     execute::new_session,
     host::random,
-    telemetry::Fact,
+    telemetry::{Correlation, Fact},
 };
 
 impl Agent {
@@ -151,9 +151,10 @@ impl Inner {
     }
 
     fn tell_superseded(&self, superseded: &[InterruptRecord]) {
-        for InterruptRecord { request_id, run_id, .. } in superseded {
-            let (request_id, run_id) = (request_id.clone(), run_id.clone());
-            self.telemetry.record(|| Fact::InterruptSuperseded { request_id, run_id });
+        for record in superseded {
+            let request_id = record.request_id.clone();
+            let about = || Correlation::of_question(record);
+            self.telemetry.record(|| Fact::InterruptSuperseded { request_id, about: about() });
         }
     }
 
@@ -161,7 +162,7 @@ impl Inner {
     fn tell_opened(&self, reissued: &[Reissue], open: &[InterruptRecord]) {
         let is_new = |record: &&InterruptRecord| reissued.iter().any(|new| new.request_id == record.request_id);
         for record in open.iter().filter(is_new) {
-            self.telemetry.record(|| Fact::created(record));
+            self.telemetry.created(record, None, None);
         }
     }
 }

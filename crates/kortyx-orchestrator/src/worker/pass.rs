@@ -10,7 +10,11 @@ use tokio::{
 };
 
 use super::WorkerConfig;
-use crate::{OrchestratorError, agent::Inner, telemetry::Fact};
+use crate::{
+    OrchestratorError,
+    agent::Inner,
+    telemetry::{Correlation, Fact, ResumeReason},
+};
 
 /// How many batches one pass works off before others get their turn.
 const BATCHES: u32 = 16;
@@ -100,10 +104,11 @@ impl Inner {
                 self.telemetry.record(|| expired(record));
             }
             for run_id in ended {
-                self.telemetry.record(|| Fact::RunFinished { run_id, status: RunStatus::Expired, usage: None });
+                let known = interrupts.iter().find(|record| record.run_id == run_id).map(Correlation::of_question);
+                self.tell_ended(&run_id, RunStatus::Expired, known).await;
             }
             for claimed in claimed {
-                self.drive_claimed(claimed, rounds);
+                self.drive_claimed(claimed, ResumeReason::Defaulted, rounds);
             }
             if !more {
                 return Ok(());
@@ -149,13 +154,12 @@ impl Inner {
     }
 
     fn take_over(self: &Arc<Self>, claimed: Claimed, rounds: &Rounds) {
-        let (run_id, session_id) = (claimed.run.run_id.clone(), claimed.run.session_id.clone());
-        self.telemetry.record(|| Fact::RunRecovered { run_id, session_id });
-        self.drive_claimed(claimed, rounds);
+        self.telemetry.record(|| Fact::RunRecovered { about: Correlation::of_run(&claimed.run) });
+        self.drive_claimed(claimed, ResumeReason::Recovered, rounds);
     }
 
-    fn drive_claimed(self: &Arc<Self>, claimed: Claimed, rounds: &Rounds) {
-        drop(self.spawn(self.granted(Box::new(claimed), None), rounds.permit()));
+    fn drive_claimed(self: &Arc<Self>, claimed: Claimed, reason: ResumeReason, rounds: &Rounds) {
+        drop(self.spawn(self.granted(Box::new(claimed), reason, None), rounds.permit()));
     }
 
     async fn prune(&self, pass: &mut WorkerPass) -> Result<(), OrchestratorError> {
@@ -173,7 +177,9 @@ impl Inner {
 fn expired(record: &InterruptRecord) -> Fact {
     Fact::InterruptExpired {
         request_id: record.request_id.clone(),
-        run_id: record.run_id.clone(),
+        about: Correlation::of_question(record),
         by_default: record.default.is_some(),
+        expires_at: record.expires_at,
+        is_derived: false,
     }
 }

@@ -34,10 +34,11 @@ impl Facts {
         self.0.lock().unwrap().clone()
     }
 
-    /// The names of the facts so far, which are then forgotten.
+    /// The names of the facts so far, which are then forgotten. Without those of every drive, its beginning and its pause.
     pub(crate) fn take(&self) -> Vec<String> {
         let facts = std::mem::take(&mut *self.0.lock().unwrap());
-        facts.iter().map(|fact| format!("{fact:?}").split(' ').next().unwrap_or_default().to_owned()).collect()
+        let names = facts.iter().map(|fact| format!("{fact:?}").split(' ').next().unwrap_or_default().to_owned());
+        names.filter(|name| !["RunStarted", "RunResumed", "RunSuspended", "RunResponded"].contains(&&**name)).collect()
     }
 }
 

@@ -1,0 +1,98 @@
+//! What is told of answers.
+
+use bytes::Bytes;
+use kortyx_protocol::{FailureCode, RawJson};
+use kortyx_runtime::Content;
+use kortyx_store::{Drive, InterruptRecord, Receipt};
+
+use crate::{
+    OrchestratorError, RefusalReason, RefusedAnswer,
+    agent::Inner,
+    telemetry::{CancelReason, Correlation, Fact, ResumeOutcome},
+};
+
+/// Answers that were accepted, each with its question and its receipt.
+pub(super) struct Answered<'a> {
+    pub(super) records: &'a [InterruptRecord],
+    /// The answers as canonical JSON.
+    pub(super) said: &'a [Bytes],
+    pub(super) receipts: &'a [Receipt],
+}
+
+impl Inner {
+    /// Tells what accepted answers have come to.
+    pub(super) async fn tell_answered(
+        &self,
+        answered: &Answered<'_>,
+        drive: &Drive,
+        unknown: Option<&InterruptRecord>,
+        ends: bool,
+    ) {
+        let outcome = match drive {
+            Drive::Left if unknown.is_some() && self.settings.drives => {
+                ResumeOutcome::Failed(FailureCode::WorkflowChanged)
+            }
+            Drive::Left => ResumeOutcome::Kept,
+            Drive::Granted(_) | Drive::Driven | Drive::Ended(_) => ResumeOutcome::Resumed,
+        };
+        let both = answered.records.iter().zip(answered.said).zip(answered.receipts);
+        for ((record, said), receipt) in both {
+            self.telemetry.record(|| {
+                let about = about(record, drive);
+                let request_id = record.request_id.clone();
+                if ends {
+                    return Fact::InterruptCancelled { request_id, about, reason: CancelReason::Answer };
+                }
+                let captures = self.telemetry.captures();
+                let answer = if captures.input { content(said) } else { None };
+                let actor = receipt.actor.clone().filter(|_| captures.actor);
+                let (resolved_at, wait) = (receipt.at, receipt.at.since(record.created_at));
+                Fact::InterruptResolved { request_id, about, outcome, resolved_at, wait, actor, answer }
+            });
+        }
+        if let (Drive::Ended(status), Some(record)) = (drive, answered.records.first()) {
+            self.tell_ended(&record.run_id, *status, Some(Correlation::of_question(record))).await;
+        }
+    }
+
+    /// Tells of refused answers and makes the error. Of an answer that does not fit was told where that came out.
+    pub(super) fn refused(&self, refused: Vec<RefusedAnswer>, records: &[InterruptRecord]) -> OrchestratorError {
+        for RefusedAnswer { request_id, reason, .. } in &refused {
+            let record = records.iter().find(|record| record.request_id == *request_id);
+            let about = || record.map(Correlation::of_question);
+            let request_id = request_id.clone();
+            match reason {
+                RefusalReason::AlreadyResolved => {
+                    self.telemetry.record(|| Fact::AnswerConflicted { request_id, about: about() });
+                }
+                RefusalReason::Expired | RefusalReason::Unknown => {
+                    self.telemetry.record(|| Fact::AnswerLate { request_id, about: about() });
+                }
+                _ => {}
+            }
+        }
+        OrchestratorError::Refused(refused)
+    }
+
+    /// Tells of an answer that does not fit its question.
+    pub(super) fn tell_unfit(&self, record: &InterruptRecord, issues: usize) {
+        self.telemetry.record(|| Fact::AnswerInvalid {
+            request_id: record.request_id.clone(),
+            about: Some(Correlation::of_question(record)),
+            issues,
+        });
+    }
+}
+
+fn about(record: &InterruptRecord, drive: &Drive) -> Correlation {
+    let about = Correlation::of_question(record);
+    match drive {
+        Drive::Granted(claimed) => about.bound_to(claimed.run.workflow.clone()),
+        Drive::Driven | Drive::Left | Drive::Ended(_) => about,
+    }
+}
+
+fn content(json: &Bytes) -> Option<Content> {
+    let text = str::from_utf8(json).ok()?;
+    RawJson::parse(text).ok().map(Content::new)
+}
