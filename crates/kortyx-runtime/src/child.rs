@@ -9,12 +9,14 @@ use std::{
 
 use kortyx_protocol::{Failure, FailureCode, RawJson};
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::Span;
 
 use crate::{
     CallError, NodeContext, Workflow,
     event::Event,
     flow::{self, FrameEnd},
     meter::{self, CHILD_CALLS, Draw},
+    observe::ChildTold,
     pass::{Call, Known, PassOver, PassRef},
     scheduler::{FrameDriver, FrameStatus},
     shared::Core,
@@ -76,9 +78,13 @@ async fn called(
         return Err(CallError::InStep(key.id.to_string()));
     }
     if known == Known::No {
-        let frame = child_frame(pass, &key, &identity, definition, input).await?;
+        let content = pass.shared.captures.input.then(|| input.clone());
+        let (frame, again) = child_frame(pass, &key, &identity, definition, input).await?;
         call.begin_work();
-        let end = driven(&call, Running::new(pass, frame)).await?;
+        let mut told = ChildTold::begin(pass, &key, definition, again, content.filter(|_| !again));
+        let end = driven(&call, Running::new(pass, frame, told.span.clone())).await?;
+        told.end(&end);
+        drop(told);
         let value = match end {
             Ok(output) => EntryValue::Value(output),
             Err(failure) => EntryValue::Failed(Box::new(failure)),
@@ -107,20 +113,20 @@ async fn driven(call: &Call, mut child: Running) -> Result<FrameEnd, PassOver> {
     .await
 }
 
-/// The frame of a call: the recorded one, or a new one when the call may be made.
+/// The frame of a call: the recorded one, or a new one when the call may be made; and whether it was recorded.
 async fn child_frame(
     pass: &Arc<PassRef>,
     key: &CallKey,
     identity: &Arc<str>,
     definition: &Arc<Definition>,
     input: RawJson,
-) -> Result<u32, CallError> {
+) -> Result<(u32, bool), CallError> {
     let recorded = pass.with(|core| {
         let journal = &core.state.activations.get(&pass.activation)?.journal;
         journal.children.iter().find(|child| child.key == *key).map(|child| child.frame)
     })?;
     if let Some(frame) = recorded {
-        return Ok(frame);
+        return Ok((frame, true));
     }
     let registered = pass.shared.registry.get(definition.id(), definition.version());
     if registered.is_none_or(|known| known.fingerprint() != definition.fingerprint()) {
@@ -139,7 +145,7 @@ async fn child_frame(
         let (key, identity, pin) = (key.clone(), identity.clone(), Pin::of(definition));
         core.emit(Event::Called { activation: pass.activation, key, identity, frame, pin, input });
         flow::begin_frame(core, definition, frame);
-        Ok(frame)
+        Ok((frame, false))
     })?
 }
 
@@ -163,6 +169,7 @@ struct Running {
     pass: Arc<PassRef>,
     driver: FrameDriver,
     counted: Counted,
+    span: Span,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,8 +180,8 @@ enum Counted {
 }
 
 impl Running {
-    fn new(pass: &Arc<PassRef>, frame: u32) -> Self {
-        Self { pass: pass.clone(), driver: FrameDriver::new(pass.shared.clone(), frame), counted: Counted::No }
+    fn new(pass: &Arc<PassRef>, frame: u32, span: Span) -> Self {
+        Self { pass: pass.clone(), driver: FrameDriver::new(pass.shared.clone(), frame), counted: Counted::No, span }
     }
 
     fn count(&mut self, now: Counted) {
@@ -203,7 +210,8 @@ impl Future for Running {
 
     fn poll(self: Pinned<&mut Self>, cx: &mut Context<'_>) -> Poll<FrameEnd> {
         let this = self.get_mut();
-        match this.driver.poll(cx) {
+        let status = this.span.in_scope(|| this.driver.poll(cx));
+        match status {
             FrameStatus::Ended(end) => {
                 this.count(Counted::No);
                 return Poll::Ready(end);

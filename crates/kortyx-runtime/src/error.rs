@@ -57,6 +57,14 @@ impl NodeError {
         Self(Box::new(Repr::Coded(failure)))
     }
 
+    /// The code that the client will see.
+    pub(crate) fn code(&self) -> FailureCode {
+        match &*self.0 {
+            Repr::Coded(failure) => failure.code,
+            Repr::Private(_) | Repr::Unreadable(_) => FailureCode::ExecutionFailed,
+        }
+    }
+
     /// Whether another attempt may end otherwise: unless the failure's code says that it will not.
     pub(crate) fn is_retryable(&self) -> bool {
         match &*self.0 {

@@ -6,10 +6,11 @@ use std::{
     task::{Context, Poll},
 };
 
-use kortyx_protocol::Usage;
+use kortyx_protocol::{FailureCode, Usage};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
+    Moment,
     flow::FrameEnd,
     io::{IoFuture, RecordError},
     scheduler::{FrameDriver, FrameStatus},
@@ -116,7 +117,9 @@ impl Execution {
         loop {
             self.poll_grace(cx);
             let status = self.root.poll(cx);
-            if let Some(error) = self.shared.lock().take_halt() {
+            let halted = self.shared.lock().take_halt();
+            if let Some(error) = halted {
+                self.tell_halt(&error);
                 return Poll::Ready(Err(error));
             }
             match status {
@@ -131,6 +134,14 @@ impl Execution {
             if !self.poll_storage(cx) && !self.poll_cancelled(cx) {
                 return Poll::Pending;
             }
+        }
+    }
+
+    fn tell_halt(&self, error: &EngineError) {
+        if let EngineError::Parked(failure) = error
+            && failure.code == FailureCode::ReplayDiverged
+        {
+            self.shared.tell(&Moment::Diverged { failure });
         }
     }
 

@@ -13,10 +13,11 @@ use crate::{
     NodeContext, NodeError, NodeOutput, NodeResult,
     event::{Event, StateWrites},
     meter::{self, Reached},
+    observe::News,
     output::Handoff,
     shared::Core,
     state::{Branch, Closed, Frame, INITIAL_WRITER, Pin, ROOT, View},
-    workflow::{Definition, DefinitionPin, EdgeIx, Registry, Target},
+    workflow::{Definition, DefinitionPin, EdgeIx, Registry, Target, When},
 };
 
 /// How a frame ended: its data, or the first failure.
@@ -70,6 +71,7 @@ pub(crate) fn complete(
         .route(node, output.condition.as_deref())
         .map_err(|error| Failure::new(FailureCode::NoRoute, error.to_string()))?;
     core.withdraw_asks(id);
+    note_transitions(core, definition, &selected);
     match core.state.activations.get_mut(&id).and_then(|activation| activation.branch.take()) {
         None => {
             core.emit(Event::Completed { activation: id, data: output.data, state, closed: None });
@@ -85,6 +87,17 @@ pub(crate) fn complete(
         }
     }
     Ok(())
+}
+
+/// Notes for whoever is told where a node leads.
+fn note_transitions(core: &mut Core, definition: &Definition, selected: &[EdgeIx]) {
+    for edge in selected {
+        let edge = definition.edge(*edge);
+        core.note_news(|| {
+            let condition = if let When::Condition(condition) = &edge.when { Some(condition.clone()) } else { None };
+            News::Transitioned { to: edge.to.node().cloned(), condition }
+        });
+    }
 }
 
 /// Where an activation is.
@@ -208,6 +221,7 @@ fn hand_off(
     })?;
     core.withdraw_asks(id);
     core.emit(Event::Completed { activation: id, data: output.data, state, closed: None });
+    core.note_news(|| News::HandedOff { workflow: target.id().clone(), version: target.version().clone() });
     core.emit(Event::HandedOff { frame, pin: Pin::of(&target), input: handoff.input.clone() });
     begin_frame(core, &target, frame);
     Ok(())

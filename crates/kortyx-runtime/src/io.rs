@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use kortyx_protocol::{StreamChunk, Timestamp};
 
 use crate::{
-    CompletedResponse,
+    CompletedResponse, Observer,
     turn::{DeliveredAnswer, OpenQuestion},
 };
 
@@ -81,4 +81,20 @@ pub struct Io {
     pub recorder: Arc<dyn Recorder>,
     /// Clock, randomness, timer.
     pub host: Arc<dyn Host>,
+    /// Who is told what happens.
+    pub observer: Option<Arc<dyn Observer>>,
+}
+
+impl Io {
+    /// An execution that nobody observes.
+    pub fn new(chunks: Arc<dyn ChunkSink>, recorder: Arc<dyn Recorder>, host: Arc<dyn Host>) -> Self {
+        Self { chunks, recorder, host, observer: None }
+    }
+
+    /// Tells this observer what happens.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
 }

@@ -12,9 +12,10 @@ use kortyx_protocol::Failure;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CompletedResponse,
+    Captures, CompletedResponse,
     event::{Event, EventBatch},
     io::{Batch, Io, RecordError},
+    observe::News,
     pass::PassState,
     state::{
         Asked, CallKey, Entry, EntryValue, Kind, OpenAsk, Phase, ROOT, RunState, SNAPSHOT_VERSION, ask_key,
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) cancel: CancellationToken,
     /// The run was stored before, perhaps by other code.
     pub(crate) is_restored: bool,
+    /// What content the observer asks for.
+    pub(crate) captures: Captures,
     core: Mutex<Core>,
 }
 
@@ -65,6 +68,8 @@ pub(crate) struct Core {
     /// A write is wanted, whatever there is to write.
     flush: bool,
     passes_begun: u64,
+    /// What is to be told when the lock is free; `None` when nobody listens.
+    pub(crate) news: Option<Vec<News>>,
 }
 
 /// Why the engine stops without an outcome of the run.
@@ -99,9 +104,11 @@ impl Shared {
             is_opened: is_restored,
             flush: false,
             passes_begun: 0,
+            news: io.observer.is_some().then(Vec::new),
         };
         let cancel = CancellationToken::new();
-        Self { info, io, registry, limits, cancel, is_restored, core: Mutex::new(core) }
+        let captures = io.observer.as_ref().map_or(Captures::nothing(), |observer| observer.captures());
+        Self { info, io, registry, limits, cancel, is_restored, captures, core: Mutex::new(core) }
     }
 
     /// A panic while the lock is held cannot leave half a change: every change is one `apply`.

@@ -209,7 +209,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.log.is_empty()
             && self.asks.is_empty()
             && self.children.is_empty()

@@ -4,11 +4,13 @@ use std::{future::Future, pin::Pin, sync::Arc, task};
 
 use kortyx_protocol::RawJson;
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::Span;
 
 use crate::{
     NodeContext, NodeError,
     context::decode,
     meter::{self, Draw},
+    observe::StepTold,
     pass::{Call, InFlight, Known, PassRef},
     state::{CallKey, Entry, EntryValue, Kind, unreadable},
 };
@@ -102,8 +104,12 @@ impl NodeContext {
                 call.begin_work();
                 pass.shared.before_effect().await;
                 pass.take_back(&key).await;
-                let work = Running { pass: pass.clone(), key: key.clone(), start: Some(f), work: None };
+                let mut told = StepTold::begin(&pass, &key);
+                let span = told.span.clone();
+                let work = Running { pass: pass.clone(), key: key.clone(), start: Some(f), work: None, span };
                 let value = work.await.map_err(Into::into).and_then(|value| Ok(RawJson::of(&value)?));
+                told.end(&value);
+                drop(told);
                 let value = value.inspect_err(|_| call.fail())?;
                 call.complete(Entry {
                     key: key.clone(),
@@ -132,6 +138,7 @@ struct Running<F, Fut> {
     key: CallKey,
     start: Option<F>,
     work: Option<Pin<Box<Fut>>>,
+    span: Span,
 }
 
 impl<F, Fut> Unpin for Running<F, Fut> {}
@@ -142,6 +149,7 @@ impl<F: FnOnce() -> Fut, Fut: Future> Future for Running<F, Fut> {
     fn poll(self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> task::Poll<Self::Output> {
         let this = self.get_mut();
         let outer = this.pass.with_pass(|pass| pass.running_step.replace(this.key.clone()));
+        let entered = this.span.enter();
         if let Some(start) = this.start.take() {
             this.work = Some(Box::pin(start()));
         }
@@ -149,6 +157,7 @@ impl<F: FnOnce() -> Fut, Fut: Future> Future for Running<F, Fut> {
             Some(work) => work.as_mut().poll(cx),
             None => task::Poll::Pending,
         };
+        drop(entered);
         if let Ok(outer) = outer {
             let _ = this.pass.with_pass(|pass| pass.running_step = outer);
         }

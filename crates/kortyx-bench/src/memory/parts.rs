@@ -36,12 +36,7 @@ impl EngineAlone {
         let engine = Engine::new(Arc::new(registry), Limits::default());
         let input = RawJson::of(&workload::state())?;
         let nothing = Arc::new(Nothing);
-        Ok(Self {
-            engine,
-            workflow,
-            input,
-            io: Io { chunks: nothing.clone(), recorder: nothing.clone(), host: nothing },
-        })
+        Ok(Self { engine, workflow, input, io: Io::new(nothing.clone(), nothing.clone(), nothing) })
     }
 
     /// Microseconds of the processor for each cycle.

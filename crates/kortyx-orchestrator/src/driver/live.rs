@@ -115,7 +115,7 @@ impl Live {
 
     /// What the engine is given.
     pub(super) fn io(self: &Arc<Self>) -> Io {
-        Io { chunks: self.clone(), recorder: self.clone(), host: self.agent.host.clone() }
+        Io::new(self.clone(), self.clone(), self.agent.host.clone())
     }
 
     fn hold(&self) -> MutexGuard<'_, Hold> {

@@ -1,12 +1,20 @@
 //! What an observer is told of a run under way.
 
+mod call;
 mod content;
+mod node;
+mod tell;
 mod visit;
 
 use std::sync::Arc;
 
 use kortyx_protocol::{Failure, Usage};
 
+pub(crate) use self::{
+    call::{ChildTold, StepTold},
+    node::{NodeTold, VisitSpan},
+    tell::{News, paused},
+};
 pub use self::{
     content::{Captures, Content},
     visit::{CallName, End, ModelName, ParentCall, Visit},
@@ -144,7 +152,7 @@ pub enum Moment<'a> {
     },
 }
 
-/// What a library that works inside steps tells of them.
+/// What a library that works inside steps tells of them, with [`NodeContext::tell`](crate::NodeContext::tell).
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Work<'a> {

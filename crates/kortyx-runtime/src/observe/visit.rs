@@ -20,7 +20,7 @@ pub struct Visit {
     pub visit: u32,
     /// Which attempt it is, from 1.
     pub attempt: u32,
-    /// The activation was entered before, and pauses ended or processes went away since.
+    /// The activation has done something before: a pause or a failed attempt has ended, or a process was gone.
     pub again: bool,
     /// The call that the node works for, in a child workflow.
     pub parent: Option<ParentCall>,

@@ -17,6 +17,7 @@ use kortyx_protocol::{Failure, StreamChunk};
 
 pub(crate) use self::call::{Call, Known};
 use crate::{
+    Visit,
     event::StateWrites,
     meter::Held,
     shared::{Core, Halt, Shared},
@@ -31,6 +32,8 @@ pub(crate) struct PassRef {
     pub(crate) number: u64,
     pub(crate) workflow: Arc<str>,
     pub(crate) node: Arc<str>,
+    /// The visit that it is, where somebody observes the run.
+    pub(crate) visit: Option<Arc<Visit>>,
 }
 
 /// The state of a live pass.

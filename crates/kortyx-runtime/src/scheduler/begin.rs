@@ -4,12 +4,25 @@ use std::sync::Arc;
 
 use super::slot::{SlotWaker, Work};
 use crate::{
-    NodeContext, NodeError, NodeOutput, NodeResult, flow, meter, output,
+    NodeContext, NodeError, NodeOutput, NodeResult, Visit, flow,
+    meter::{self, Reached},
+    output,
     pass::{PassRef, PassState},
     shared::{Core, Shared},
+    workflow::NodeFn,
 };
 
-pub(super) fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWaker>) -> Option<Work> {
+/// A pass that has begun, and what is told of it.
+pub(super) struct Begun {
+    pub(super) work: Work,
+    pub(super) pass: Arc<PassRef>,
+    pub(super) visit: u32,
+    pub(super) attempt: u32,
+    /// It is no visit: the engine asks whether the run may go on.
+    pub(super) is_own: bool,
+}
+
+pub(super) fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: &Arc<SlotWaker>) -> Option<Begun> {
     let activation = core.state.activations.get(&id)?;
     let frame = core.state.frame(activation.frame)?;
     let definition = shared.registry.get(&frame.workflow.id, &frame.workflow.version)?;
@@ -17,6 +30,11 @@ pub(super) fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: 
     let number = core.next_pass_number();
     let activation = core.state.activations.get(&id)?;
     let (at_limit, reached) = (activation.at_limit, activation.reached.clone());
+    let is_own = at_limit || reached.is_some();
+    let is_told = core.is_observed() && !is_own;
+    let told =
+        if is_told { Some(Arc::new(Visit::of(id, activation, core.state.frame(activation.frame)?))) } else { None };
+    let (visit, attempt) = (activation.visit, activation.failures.saturating_add(1));
     let pass = PassRef {
         shared: shared.clone(),
         activation: id,
@@ -24,15 +42,21 @@ pub(super) fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: 
         number,
         workflow: definition.id().clone(),
         node: activation.node.clone(),
+        visit: told,
     };
     let mut state = PassState::new(number, &activation.journal);
     state.waker = Some(waker.clone().into());
     core.passes.insert(id, Box::new(state));
-    let ctx = NodeContext(Arc::new(pass));
+    let pass = Arc::new(pass);
+    let work = work(NodeContext(pass.clone()), function, at_limit, reached);
+    Some(Begun { work, pass, visit, attempt, is_own })
+}
+
+fn work(ctx: NodeContext, function: Option<NodeFn>, at_limit: bool, reached: Option<Arc<Reached>>) -> Work {
     if let Some(reached) = reached {
-        return Some(Work::Pass(Box::pin(meter::ask_to_exceed(ctx, reached))));
+        return Work::Pass(Box::pin(meter::ask_to_exceed(ctx, reached)));
     }
-    Some(Work::Pass(match function {
+    Work::Pass(match function {
         _ if at_limit => Box::pin(flow::ask_for_more(ctx)),
         Some(function) => Box::pin(async move {
             let result = function(ctx.clone()).await;
@@ -40,7 +64,7 @@ pub(super) fn begin_pass(shared: &Arc<Shared>, core: &mut Core, id: u32, waker: 
             with_output(&ctx, result?).await
         }),
         None => Box::pin(async move { Err(NodeError::message("the node is not part of the workflow")) }),
-    }))
+    })
 }
 
 /// Sends what the output shows to the client, as part of the activation.

@@ -8,14 +8,18 @@ use std::{
     task::{Context, Waker},
 };
 
+use kortyx_protocol::{FailureCode, RawJson};
+
 use self::{
-    begin::begin_pass,
+    begin::{Begun, begin_pass},
     slot::{Slot, SlotEnd, SlotWaker, Work, close_pass, drop_quietly, poll_slot},
 };
 use crate::{
-    NodeResult,
+    Content, End, NodeResult,
     event::Event,
     flow::{self, FrameEnd},
+    io::IoFuture,
+    observe::{NodeTold, VisitSpan},
     shared::{Core, Halt, Shared},
     state::{Phase, ROOT, unreadable},
 };
@@ -96,8 +100,7 @@ impl FrameDriver {
         if self.shared.cancel.is_cancelled() {
             return;
         }
-        let shared = self.shared.clone();
-        let mut core = shared.lock();
+        let core = self.shared.lock();
         if core.halt.is_some() {
             return;
         }
@@ -107,16 +110,24 @@ impl FrameDriver {
                 && !self.slots.iter().any(|slot| slot.activation == **id)
         });
         let ready: Vec<u32> = ready.map(|(id, _)| *id).collect();
+        drop(core);
         for id in ready {
-            self.start_pass(&mut core, id);
+            self.start_pass(id);
         }
     }
 
-    fn start_pass(&mut self, core: &mut Core, id: u32) {
+    fn start_pass(&mut self, id: u32) {
         let waker = SlotWaker::woken();
-        if let Some(work) = begin_pass(&self.shared, core, id, &waker) {
-            self.slots.push(Slot::new(id, work, waker));
-        }
+        let begun = begin_pass(&self.shared, &mut self.shared.lock(), id, &waker);
+        let Some(Begun { work, pass, visit, attempt, is_own }) = begun else { return };
+        let told = if is_own {
+            NodeTold::nothing(&self.shared)
+        } else {
+            let (workflow, node, activation) = (&*pass.workflow, &*pass.node, id);
+            let span = VisitSpan { workflow, node, activation, visit, attempt };
+            NodeTold::begin(&self.shared, &span, pass.visit.clone())
+        };
+        self.slots.push(Slot::new(id, work, waker, told));
     }
 
     /// Polls every slot that was woken. `true`: some slot ended, so there may be more to start.
@@ -134,7 +145,10 @@ impl FrameDriver {
                     at += 1;
                     continue;
                 }
-                SlotEnd::Waiting => drop_quietly(self.slots.swap_remove(at)),
+                SlotEnd::Waiting => {
+                    let mut told = drop_quietly(self.slots.swap_remove(at));
+                    told.end(End::Paused, false, None);
+                }
                 SlotEnd::Delayed => self.retry(at),
                 SlotEnd::Done(result) => self.finish(at, result),
             }
@@ -146,34 +160,55 @@ impl FrameDriver {
     fn finish(&mut self, at: usize, result: NodeResult) {
         let slot = self.slots.swap_remove(at);
         let id = slot.activation;
-        drop_quietly(slot);
+        let mut told = drop_quietly(slot);
+        let output = if self.shared.captures.output { told_output(&result) } else { None };
         let mut core = self.shared.lock();
-        let writes = match close_pass(&mut core, id, result.is_ok()) {
+        let left = self.conclude(&mut core, id, result);
+        let news = core.take_news();
+        drop(core);
+        let retries = matches!(left, Left::Retries(..));
+        told.end(left.end(), retries, output.as_ref());
+        told.news(&news);
+        match left {
+            Left::Retries(_, sleep) => {
+                let waker = SlotWaker::woken();
+                self.slots.push(Slot::new(id, Work::Delay(sleep), waker, NodeTold::nothing(&self.shared)));
+            }
+            Left::Stopped(_) => self.shared.cancel.cancel(),
+            Left::Completed | Left::Failed(_) | Left::Parked => {}
+        }
+    }
+
+    /// Takes in what a node ended with.
+    fn conclude(&self, core: &mut Core, id: u32, result: NodeResult) -> Left {
+        let writes = match close_pass(core, id, result.is_ok()) {
             Ok(writes) => writes,
-            Err(failure) => return core.halt_with(Halt::Parked(failure)),
+            Err(failure) => {
+                core.halt_with(Halt::Parked(failure));
+                return Left::Parked;
+            }
         };
         let failed = match result {
-            Ok(output) => flow::complete(&mut core, &self.shared.registry, id, output, writes).err(),
+            Ok(output) => flow::complete(core, &self.shared.registry, id, output, writes).err(),
             Err(error) => Some(error),
         };
         if core.state.meters.stopped.is_some() {
-            drop(core);
-            return self.shared.cancel.cancel();
+            return Left::Stopped(failed.map(|error| error.code()));
         }
-        let Some(error) = failed else { return };
+        let Some(error) = failed else { return Left::Completed };
         if let Some(what) = error.as_unreadable().filter(|_| self.shared.is_restored) {
             let node = core.state.activations.get(&id).map(|activation| activation.node.clone()).unwrap_or_default();
-            return core.halt_with(Halt::Parked(unreadable(&node, what)));
+            core.halt_with(Halt::Parked(unreadable(&node, what)));
+            return Left::Parked;
         }
-        match flow::retry_delay(&core, &self.shared.registry, id, &error) {
-            Some(delay) => {
-                let sleep = self.shared.io.host.sleep(delay);
-                core.emit(Event::Retried { activation: id });
-                let waker = SlotWaker::woken();
-                self.slots.push(Slot::new(id, Work::Delay(sleep), waker));
-            }
-            None => flow::fail(&mut core, &self.shared.registry, id, error),
-        }
+        let failure = error.code();
+        let Some(delay) = flow::retry_delay(core, &self.shared.registry, id, &error) else {
+            flow::fail(core, &self.shared.registry, id, error);
+            return Left::Failed(failure);
+        };
+        let sleep = self.shared.io.host.sleep(delay);
+        core.emit(Event::Retried { activation: id });
+        Left::Retries(failure, sleep)
     }
 
     fn retry(&mut self, at: usize) {
@@ -181,9 +216,35 @@ impl FrameDriver {
         if self.shared.cancel.is_cancelled() {
             return;
         }
-        let shared = self.shared.clone();
-        self.start_pass(&mut shared.lock(), slot.activation);
+        self.start_pass(slot.activation);
     }
+}
+
+/// How a node was left.
+enum Left {
+    Completed,
+    Failed(FailureCode),
+    /// It is tried again after this.
+    Retries(FailureCode, IoFuture<'static, ()>),
+    /// A person does not let the run go on.
+    Stopped(Option<FailureCode>),
+    /// The run cannot go on with this code.
+    Parked,
+}
+
+impl Left {
+    fn end(&self) -> End {
+        match self {
+            Self::Completed | Self::Stopped(None) => End::Completed,
+            Self::Failed(code) | Self::Retries(code, _) | Self::Stopped(Some(code)) => End::Failed(*code),
+            Self::Parked => End::Dropped,
+        }
+    }
+}
+
+fn told_output(result: &NodeResult) -> Option<Content> {
+    let output = result.as_ref().ok()?;
+    RawJson::of(&output.data).ok().map(Content::new)
 }
 
 impl Drop for FrameDriver {
@@ -199,6 +260,6 @@ impl Drop for FrameDriver {
         for pass in ended {
             pass.close();
         }
-        self.slots.drain(..).for_each(drop_quietly);
+        self.slots.drain(..).map(drop_quietly).for_each(drop);
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     NodeError, NodeResult,
     event::{Event, StateWrites},
     io::IoFuture,
+    observe::NodeTold,
     pass::{Emission, Reveal},
     shared::{Core, Halt, Shared},
     state::{Child, Entry, Phase, diverged},
@@ -30,11 +31,13 @@ pub(super) struct Slot {
     /// How long the node may take to make the calls that it made in the pass before.
     patience: Option<IoFuture<'static, ()>>,
     pub(super) waker: Arc<SlotWaker>,
+    /// Last: it is told of an end when everything of the node is gone.
+    pub(super) told: NodeTold,
 }
 
 impl Slot {
-    pub(super) fn new(activation: u32, work: Work, waker: Arc<SlotWaker>) -> Self {
-        Self { activation, work, sending: None, patience: None, waker }
+    pub(super) fn new(activation: u32, work: Work, waker: Arc<SlotWaker>, told: NodeTold) -> Self {
+        Self { activation, work, sending: None, patience: None, waker, told }
     }
 }
 
@@ -90,7 +93,8 @@ pub(super) fn poll_slot(shared: &Shared, slot: &mut Slot) -> SlotEnd {
                 if let Some(pass) = shared.lock().passes.get_mut(&slot.activation) {
                     pass.polling = true;
                 }
-                catch_unwind(AssertUnwindSafe(|| node.as_mut().poll(&mut cx)))
+                let span = slot.told.span();
+                catch_unwind(AssertUnwindSafe(|| span.in_scope(|| node.as_mut().poll(&mut cx))))
             }
         };
         match poll {
@@ -277,11 +281,15 @@ pub(super) fn close_pass(core: &mut Core, id: u32, ended_well: bool) -> Result<S
     divergence.map_or(Ok(writes), Err)
 }
 
-/// Drops a future of the user's; a destructor that panics ends there.
-pub(super) fn drop_quietly(slot: Slot) {
-    if catch_unwind(AssertUnwindSafe(|| drop(slot))).is_err() {
+/// Drops a future of the user's; a destructor that panics ends there. What is told of the node is left.
+pub(super) fn drop_quietly(slot: Slot) -> NodeTold {
+    let Slot { work, sending, patience, waker, told, .. } = slot;
+    let span = told.span();
+    let all = AssertUnwindSafe(|| span.in_scope(|| drop((work, sending, patience, waker))));
+    if catch_unwind(all).is_err() {
         tracing::error!("a destructor of a node panicked");
     }
+    told
 }
 
 fn text(panic: &(dyn std::any::Any + Send)) -> String {

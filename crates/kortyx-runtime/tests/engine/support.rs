@@ -13,8 +13,8 @@ use std::{
 use kortyx_protocol::{Failure, Issue, RawJson, ResumeResponse, RunId, SessionId, StreamChunk, Timestamp};
 use kortyx_runtime::{
     Allowances, Batch, ChunkSink, CompletedResponse, DeliveredAnswer, Engine, EngineError, Execution, Host, Io,
-    IoFuture, Limits, OpenQuestion, Outcome, RecordError, RecordReply, Recorder, Registry, Restore, RestoreError,
-    RunInfo, Start, Turn, Workflow,
+    IoFuture, Limits, Observer, OpenQuestion, Outcome, RecordError, RecordReply, Recorder, Registry, Restore,
+    RestoreError, RunInfo, Start, Turn, Workflow,
 };
 use serde_json::Value;
 
@@ -41,6 +41,7 @@ pub(crate) struct World {
     pub(crate) writes_left: AtomicU64,
     /// Called wherever the engine waits for the world; says for how long, and may act on the world meanwhile.
     pub(crate) meddler: Mutex<Option<Meddler>>,
+    pub(crate) observer: Mutex<Option<Arc<dyn Observer>>>,
     millis: AtomicU64,
     engine: Engine,
     info: RunInfo,
@@ -115,6 +116,7 @@ impl World {
             chunks: Mutex::default(),
             writes_left: AtomicU64::new(u64::MAX),
             meddler: Mutex::default(),
+            observer: Mutex::default(),
             millis: AtomicU64::new(1_000),
             engine: Engine::new(Arc::new(registry), limits),
             info: RunInfo { run_id: RunId::new("run-1").unwrap(), session_id: SessionId::new("session-1").unwrap() },
@@ -129,7 +131,9 @@ impl World {
     }
 
     fn io(self: &Arc<Self>) -> Io {
-        Io { chunks: self.clone(), recorder: self.clone(), host: self.clone() }
+        let mut io = Io::new(self.clone(), self.clone(), self.clone());
+        io.observer.clone_from(&self.observer.lock().unwrap());
+        io
     }
 
     pub(crate) fn start(self: &Arc<Self>, workflow: &Workflow, input: &Value) -> Execution {
