@@ -38,6 +38,7 @@ pub struct AgentBuilder {
     hooks: Hooks,
     worker: WorkerConfig,
     runs_worker: bool,
+    sets_up: bool,
 }
 
 /// Where the store comes from.
@@ -61,6 +62,7 @@ impl AgentBuilder {
             hooks: Hooks::default(),
             worker: WorkerConfig::default(),
             runs_worker: true,
+            sets_up: true,
         }
     }
 
@@ -257,6 +259,13 @@ impl AgentBuilder {
         self.without_worker()
     }
 
+    /// Leaves the store's schema as it is, for programs that look into the stores of others: a newer one would upgrade the schema under
+    /// processes that do not know it yet. A store that was never set up fails with the first call.
+    pub fn without_setup(mut self) -> Self {
+        self.sets_up = false;
+        self
+    }
+
     /// Opens and sets up the store, and starts the worker. Must be called inside a Tokio runtime, which then runs everything.
     pub async fn build(self) -> Result<Agent, BuildError> {
         let runtime = Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
@@ -267,7 +276,9 @@ impl AgentBuilder {
         check(&settings, &self.registry, &self.worker)?;
         let (store, owns_store) = open(self.store, &mut settings).await?;
         settings.question_ttl = self.question_ttl.unwrap_or(settings.question_ttl);
-        store.setup().await.map_err(BuildError::Store)?;
+        if self.sets_up {
+            store.setup().await.map_err(BuildError::Store)?;
+        }
         let pins = if settings.drives { self.registry.pins().iter().map(pin).collect() } else { Vec::new() };
         let gone = CancellationToken::new();
         let inner = Arc::new(Inner {

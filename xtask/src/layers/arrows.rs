@@ -62,6 +62,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "kortyx-testkit", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR]) },
     Layer { name: "kortyx-tests", reach: Reach::Everything },
     Layer { name: "kortyx-bench", reach: Reach::Everything },
+    Layer { name: "kortyx-cli", reach: Reach::Everything },
     Layer { name: "kortyx-demo", reach: Reach::Everything },
     Layer { name: "kortyx-load", reach: Reach::Everything },
     Layer { name: "xtask", reach: Reach::Only(&[]) },

@@ -3,13 +3,15 @@
 use std::{collections::HashMap, fmt, sync::Arc};
 
 use super::super::{NodeFn, NodeOptions, node};
-use crate::{NodeContext, NodeResult};
+use crate::{NodeContext, NodeError, NodeResult};
 
 /// The node functions that loaded workflows may use.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct NodeLibrary {
     nodes: HashMap<Arc<str>, LibraryNode>,
+    /// What stands for functions that nobody registered.
+    stand_in: Option<LibraryNode>,
 }
 
 #[derive(Clone)]
@@ -22,6 +24,23 @@ impl NodeLibrary {
     /// A library without functions.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A library that takes every name, for programs that read the shape of workflows without their code: graph, retries, limits and
+    /// schemas are checked as ever, and a node that is entered all the same fails.
+    ///
+    /// ```
+    /// use kortyx_runtime::{Workflow, workflow::NodeLibrary};
+    ///
+    /// let text = "id: greeting\nversion: 1\nnodes:\n  - { id: greet, use: functions.of.elsewhere }\n";
+    /// let workflow = Workflow::from_yaml(text, &NodeLibrary::of_shapes())?;
+    /// assert_eq!(&**workflow.definition().start(), "greet");
+    /// # Ok::<(), kortyx_runtime::workflow::LoadError>(())
+    /// ```
+    pub fn of_shapes() -> Self {
+        let function =
+            node::node_fn(|_| async { Err(NodeError::message("the node's function is not in this program")) });
+        Self { nodes: HashMap::new(), stand_in: Some(LibraryNode { function, options: NodeOptions::new() }) }
     }
 
     /// Adds a function under the name by which workflows use it. A function of the same name is replaced.
@@ -51,7 +70,7 @@ impl NodeLibrary {
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&LibraryNode> {
-        self.nodes.get(name)
+        self.nodes.get(name).or(self.stand_in.as_ref())
     }
 }
 

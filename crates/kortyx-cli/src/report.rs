@@ -1,0 +1,60 @@
+//! What a command has to say: for people, and for programs.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use serde::Serialize;
+
+use crate::error::{CliError, Exit};
+
+/// The version of the JSON that is printed. It grows when a field goes or changes its meaning; fields may be added within one.
+pub(crate) const VERSION: u32 = 1;
+
+/// A view that people can read too.
+pub(crate) trait Show: Serialize {
+    /// What people read, with styles; every line ends with a line feed.
+    fn show(&self) -> String;
+}
+
+/// What a command has to say.
+#[derive(Debug)]
+pub(crate) struct Report {
+    json: String,
+    text: String,
+    pub(crate) exit: Exit,
+}
+
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    v: u32,
+    kind: &'static str,
+    data: &'a T,
+}
+
+impl Report {
+    pub(crate) fn new<T: Show>(kind: &'static str, view: &T) -> Result<Self, CliError> {
+        let json = serde_json::to_string(&Envelope { v: VERSION, kind, data: view });
+        let json = json.map_err(|error| CliError::File(format!("the result is not JSON: {error}")))?;
+        Ok(Self { json, text: view.show(), exit: Exit::Done })
+    }
+
+    /// Whether both say the same to a program: times that people read as "3 s ago" do not count.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.json == other.json
+    }
+
+    /// Prints it. A reader that went away is no error.
+    pub(crate) fn print(&self, json: bool) {
+        let mut out = anstream::stdout().lock();
+        let written = if json { writeln!(out, "{}", self.json) } else { out.write_all(self.text.as_bytes()) };
+        drop(written.and_then(|()| out.flush()));
+    }
+
+    /// Prints it in place of what the terminal shows.
+    pub(crate) fn repaint(&self) {
+        if io::stdout().is_terminal() {
+            let mut out = io::stdout().lock();
+            drop(out.write_all(b"\x1b[2J\x1b[H"));
+        }
+        self.print(false);
+    }
+}
