@@ -11,8 +11,13 @@ use tokio_util::{
 };
 
 use crate::{
-    AgentBuilder, OrchestratorError, driver::Drivers, follow::Followers, hooks::Hooks, settings::Settings,
-    telemetry::Telemetry, worker::WorkerConfig,
+    AgentBuilder, OrchestratorError,
+    driver::Drivers,
+    follow::Followers,
+    hooks::Hooks,
+    settings::Settings,
+    telemetry::{Overdue, Telemetry},
+    worker::WorkerConfig,
 };
 
 /// Runs workflows over a store, takes answers, and keeps runs going when processes come and go.
@@ -34,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     pub(crate) worker: WorkerConfig,
     pub(crate) telemetry: Telemetry,
+    pub(crate) overdue: Overdue,
     pub(crate) hooks: Hooks,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) driver_id: String,

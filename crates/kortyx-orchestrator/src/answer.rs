@@ -12,6 +12,7 @@ use kortyx_runtime::Workflow;
 use kortyx_store::{Receipt, RunStatus, Scope};
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 pub(crate) use self::accept::{Accepted, Next};
 use crate::{
@@ -196,7 +197,7 @@ impl Agent {
                 agent.granted(claimed, ResumeReason::Answered, None).run(drop).await;
             }
         };
-        self.0.tasks.spawn_on(task, &self.0.runtime);
+        self.0.tasks.spawn_on(task.in_current_span(), &self.0.runtime);
         reply.await.unwrap_or(Err(OrchestratorError::ShuttingDown))
     }
 }
@@ -215,7 +216,7 @@ impl Inner {
     async fn respond(self: &Arc<Self>, answers: Vec<Answer>) -> Result<Stand, OrchestratorError> {
         let (done, reply) = oneshot::channel();
         let agent = self.clone();
-        let work = Box::pin(async move {
+        let work = async move {
             match agent.accept(answers).await {
                 Ok(Accepted { receipts, next: Next::Drive(claimed), .. }) => {
                     let answered = last(&receipts);
@@ -225,8 +226,8 @@ impl Inner {
                 Ok(accepted) => drop(done.send(Reply::Accepted(accepted))),
                 Err(error) => drop(done.send(Reply::Refused(error))),
             }
-        });
-        self.work(work).await;
+        };
+        self.work(Box::pin(work.in_current_span())).await;
         match reply.await {
             Ok(Reply::Stands(stand, answered)) => self.stood(stand, answered).await,
             Ok(Reply::Accepted(accepted)) => self.follow(accepted, None).await,

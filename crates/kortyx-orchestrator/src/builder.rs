@@ -17,7 +17,7 @@ use crate::{
     hooks::Hooks,
     host::{SystemHost, random},
     settings::Settings,
-    telemetry::Telemetry,
+    telemetry::{Overdue, Telemetry},
     worker,
 };
 
@@ -289,6 +289,7 @@ impl AgentBuilder {
             settings,
             worker: self.worker,
             telemetry: self.telemetry,
+            overdue: Overdue::default(),
             hooks: self.hooks,
             host: Arc::new(SystemHost),
             driver_id: driver_id(),

@@ -6,7 +6,7 @@ use crate::{
     Agent, OrchestratorError,
     agent::Inner,
     discover::check,
-    telemetry::{CancelReason, Correlation, Fact},
+    telemetry::{CancelReason, Fact},
 };
 
 impl Agent {
@@ -52,10 +52,13 @@ impl Inner {
                 CancelOutcome::Cancelled(run_id) => {
                     for record in open.iter().filter(|record| record.run_id == *run_id) {
                         let request_id = record.request_id.clone();
-                        let (about, reason) = (|| Correlation::of_question(record), CancelReason::Run);
+                        let (about, reason) = (|| self.telemetry.of_question(record), CancelReason::Run);
                         self.telemetry.record(|| Fact::InterruptCancelled { request_id, about: about(), reason });
                     }
-                    let known = open.iter().find(|record| record.run_id == *run_id).map(Correlation::of_question);
+                    let known = open
+                        .iter()
+                        .find(|record| record.run_id == *run_id)
+                        .map(|record| self.telemetry.of_question(record));
                     self.tell_ended(run_id, RunStatus::Cancelled, known).await;
                 }
                 CancelOutcome::Ended(..) => {}

@@ -168,6 +168,9 @@ impl Agent {
         check(scope)?;
         let record = self.0.store.interrupt(id).await?;
         let inside = record.filter(|record| scope.contains(&record.session_id, &record.context));
+        if let Some(record) = &inside {
+            self.0.tell_overdue(record);
+        }
         inside.map(Interrupt::of).transpose()
     }
 

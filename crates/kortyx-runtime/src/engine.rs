@@ -108,6 +108,7 @@ impl Engine {
             trace: start.tracked.then(Box::default),
             meters: Meters::new(limits),
             marks: BTreeSet::new(),
+            trace_parent: None,
         };
         let execution = self.execution(start.run, state, io, false);
         flow::begin_frame(&mut execution.shared.lock(), &definition, ROOT);

@@ -79,6 +79,18 @@ impl ExecutionHandle {
         self.0.lock().state.meters.usage()
     }
 
+    /// Where the drive that stored the run last is found in tracing, as [`set_trace_parent`](Self::set_trace_parent) gave it there; or this
+    /// drive, once it did.
+    pub fn trace_parent(&self) -> Option<Arc<str>> {
+        self.0.lock().state.trace_parent.clone()
+    }
+
+    /// Has the run's snapshots say where this drive is found in tracing: the `traceparent` of W3C Trace Context. A run that nobody gives
+    /// one stores none.
+    pub fn set_trace_parent(&self, parent: impl Into<Arc<str>>) {
+        self.0.lock().state.trace_parent = Some(parent.into());
+    }
+
     /// The workflow that the run is in now, and what a session would keep of the turn under way; `None` unless the run is
     /// [tracked](crate::Start::tracked), and once its response is complete.
     pub fn turn(&self) -> Option<(DefinitionPin, TurnState)> {

@@ -59,6 +59,9 @@ pub(crate) struct RunState {
     /// What nodes have marked for the whole run.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) marks: BTreeSet<Arc<str>>,
+    /// Where the drive that stored it is found in tracing, as a `traceparent` of W3C Trace Context. For whoever drives it next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace_parent: Option<Arc<str>>,
 }
 
 /// One execution of a workflow within the run: the root's, or a child's.

@@ -10,8 +10,8 @@ use super::{Answer, told::Answered};
 use crate::{
     OrchestratorError, RefusalReason, RefusedAnswer,
     agent::Inner,
-    driver::foreign_workflow,
-    telemetry::{Correlation, Fact},
+    driver::{foreign_workflow, transition},
+    telemetry::Fact,
 };
 
 /// Answers that are durable, and what is next for their run.
@@ -78,7 +78,7 @@ impl Inner {
         let request = AnswerRequest { answers, driver: drives.then(|| self.driver()) };
         let asked: Vec<RequestId> = request.answers.iter().map(|answer| answer.request_id.clone()).collect();
         let ends = request.answers.iter().zip(records).any(|(answer, record)| answer.cancel && !record.optional_cancel);
-        let (receipts, next) = match self.store.answer(request).await? {
+        let (receipts, next) = match transition("answer", self.store.answer(request)).await? {
             AnswerOutcome::Accepted(receipts, drive) => {
                 let run = Answered { records, said: &said, receipts: &receipts };
                 self.tell_answered(&run, &drive, unknown, ends).await;
@@ -87,7 +87,7 @@ impl Inner {
             AnswerOutcome::Duplicate(receipts, run) => {
                 for request_id in asked {
                     self.telemetry
-                        .record(|| Fact::AnswerRepeated { request_id, about: Some(Correlation::of_run(&run)) });
+                        .record(|| Fact::AnswerRepeated { request_id, about: Some(self.telemetry.of_run(&run)) });
                 }
                 (receipts, Next::Repeated(run))
             }

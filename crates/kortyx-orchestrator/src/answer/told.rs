@@ -38,7 +38,7 @@ impl Inner {
         let both = answered.records.iter().zip(answered.said).zip(answered.receipts);
         for ((record, said), receipt) in both {
             self.telemetry.record(|| {
-                let about = about(record, drive);
+                let about = self.about(record, drive);
                 let request_id = record.request_id.clone();
                 if ends {
                     return Fact::InterruptCancelled { request_id, about, reason: CancelReason::Answer };
@@ -51,7 +51,15 @@ impl Inner {
             });
         }
         if let (Drive::Ended(status), Some(record)) = (drive, answered.records.first()) {
-            self.tell_ended(&record.run_id, *status, Some(Correlation::of_question(record))).await;
+            self.tell_ended(&record.run_id, *status, Some(self.telemetry.of_question(record))).await;
+        }
+    }
+
+    fn about(&self, record: &InterruptRecord, drive: &Drive) -> Correlation {
+        let about = self.telemetry.of_question(record);
+        match drive {
+            Drive::Granted(claimed) => about.bound_to(claimed.run.workflow.clone()),
+            Drive::Driven | Drive::Left | Drive::Ended(_) => about,
         }
     }
 
@@ -59,13 +67,16 @@ impl Inner {
     pub(super) fn refused(&self, refused: Vec<RefusedAnswer>, records: &[InterruptRecord]) -> OrchestratorError {
         for RefusedAnswer { request_id, reason, .. } in &refused {
             let record = records.iter().find(|record| record.request_id == *request_id);
-            let about = || record.map(Correlation::of_question);
+            let about = || record.map(|record| self.telemetry.of_question(record));
             let request_id = request_id.clone();
             match reason {
                 RefusalReason::AlreadyResolved => {
                     self.telemetry.record(|| Fact::AnswerConflicted { request_id, about: about() });
                 }
                 RefusalReason::Expired | RefusalReason::Unknown => {
+                    if let Some(record) = record.filter(|_| *reason == RefusalReason::Expired) {
+                        self.tell_expired(record, true);
+                    }
                     self.telemetry.record(|| Fact::AnswerLate { request_id, about: about() });
                 }
                 _ => {}
@@ -78,17 +89,9 @@ impl Inner {
     pub(super) fn tell_unfit(&self, record: &InterruptRecord, issues: usize) {
         self.telemetry.record(|| Fact::AnswerInvalid {
             request_id: record.request_id.clone(),
-            about: Some(Correlation::of_question(record)),
+            about: Some(self.telemetry.of_question(record)),
             issues,
         });
-    }
-}
-
-fn about(record: &InterruptRecord, drive: &Drive) -> Correlation {
-    let about = Correlation::of_question(record);
-    match drive {
-        Drive::Granted(claimed) => about.bound_to(claimed.run.workflow.clone()),
-        Drive::Driven | Drive::Left | Drive::Ended(_) => about,
     }
 }
 

@@ -14,6 +14,7 @@ use kortyx_store::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
+use tracing::Instrument as _;
 
 pub use self::stream::ChatStream;
 pub(crate) use self::transcript::Transcript;
@@ -162,7 +163,7 @@ impl Agent {
     fn play(&self, messages: Vec<ChatMessage>, options: ChatOptions, begun: Begun) -> ChatStream {
         let (chunks, receiver) = mpsc::channel(self.0.settings.chat_buffer);
         let turn = Turn::new(self.0.clone(), chunks, options, begun);
-        self.0.tasks.spawn_on(turn.play(messages), &self.0.runtime);
+        self.0.tasks.spawn_on(turn.play(messages).in_current_span(), &self.0.runtime);
         ChatStream::new(receiver)
     }
 }

@@ -5,12 +5,7 @@ use std::sync::Arc;
 use kortyx_protocol::{ChatMessage, Issue, ResumeHandle, ResumeMeta, SessionId, parse_resume_meta};
 use kortyx_store::{InterruptRecord, InterruptStatus, Scope};
 
-use crate::{
-    Answer, OrchestratorError, RefusalReason, RefusedAnswer,
-    agent::Inner,
-    present,
-    telemetry::{Correlation, Fact},
-};
+use crate::{Answer, OrchestratorError, RefusalReason, RefusedAnswer, agent::Inner, present, telemetry::Fact};
 
 /// What a message is.
 pub(super) enum Plan {
@@ -40,6 +35,7 @@ impl Inner {
             return Ok(refused(record, &meta, RefusalReason::Mismatch));
         }
         if record.status == InterruptStatus::Expired {
+            self.tell_overdue(&record);
             return Ok(self.late(meta, Some(&record)));
         }
         Ok(match present::question(&record)?.response_from_meta(&meta) {
@@ -57,7 +53,7 @@ impl Inner {
     }
 
     fn late(&self, meta: ResumeMeta, known: Option<&InterruptRecord>) -> Plan {
-        let about = || known.map(Correlation::of_question);
+        let about = || known.map(|record| self.telemetry.of_question(record));
         self.telemetry.record(|| Fact::AnswerLate { request_id: meta.request_id, about: about() });
         Plan::Fresh
     }
@@ -71,7 +67,7 @@ impl Inner {
             InterruptStatus::Pending | InterruptStatus::Expired => RefusalReason::Invalid(issues),
         };
         let request_id = || record.request_id.clone();
-        let about = || Some(Correlation::of_question(&record));
+        let about = || Some(self.telemetry.of_question(&record));
         match &reason {
             RefusalReason::AlreadyResolved => {
                 self.telemetry.record(|| Fact::AnswerConflicted { request_id: request_id(), about: about() });

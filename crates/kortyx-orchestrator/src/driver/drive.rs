@@ -20,6 +20,7 @@ use super::{
     outcome,
     outcome::End,
     pin,
+    span::transition,
     stop::{After, stopped},
 };
 use crate::{error::of_storage, telemetry::Fact};
@@ -42,6 +43,11 @@ impl Drive {
     pub(super) fn new(live: Arc<Live>, execution: Execution, pin: WorkflowPin) -> Self {
         let handle = execution.handle();
         Self { live, execution, handle, pin, checkpoint: None }
+    }
+
+    /// The run's handle.
+    pub(super) fn handle(&self) -> &ExecutionHandle {
+        &self.handle
     }
 
     /// Drives until the run waits, ends or cannot go on.
@@ -118,7 +124,7 @@ impl Drive {
             answers_seen: suspension.answers_seen,
             checkpoint,
         };
-        let suspended = live.agent.store.suspend(request).await?;
+        let suspended = transition("suspend", live.agent.store.suspend(request)).await?;
         live.tell();
         match suspended {
             Suspended::Saved(open) => {
@@ -237,7 +243,7 @@ impl Live {
             answers_seen,
             checkpoint,
         };
-        let finished = self.agent.store.finish(request).await?;
+        let finished = transition("finish", self.agent.store.finish(request)).await?;
         self.tell();
         if let Finished::Answered(_) = finished {
             self.log.put_back(chunks);

@@ -27,6 +27,7 @@ use super::{
     publish,
     reader::Reader,
     response::last_message,
+    span::transition,
 };
 use crate::{agent::Inner, telemetry::Correlation};
 
@@ -115,7 +116,8 @@ impl Live {
 
     /// What the engine is given.
     pub(super) fn io(self: &Arc<Self>) -> Io {
-        Io::new(self.clone(), self.clone(), self.agent.host.clone())
+        let io = Io::new(self.clone(), self.clone(), self.agent.host.clone());
+        if self.agent.telemetry.watches_nodes() { io.observed_by(self.clone()) } else { io }
     }
 
     fn hold(&self) -> MutexGuard<'_, Hold> {
@@ -251,7 +253,8 @@ impl Live {
     async fn open(&self, snapshot: Vec<u8>) -> Result<(), StoreError> {
         let RunRef::New(run, driver) = self.run_ref() else { return Ok(()) };
         let chunks = self.log.take();
-        let lease = self.agent.store.open(OpenRun { run, driver, snapshot: Bytes::from(snapshot), chunks }).await?;
+        let opened = self.agent.store.open(OpenRun { run, driver, snapshot: Bytes::from(snapshot), chunks });
+        let lease = transition("open", opened).await?;
         let before = mem::replace(&mut *self.hold(), Hold::Leased(lease));
         if let Hold::New(new) = before {
             self.set_context(new.context);
@@ -283,7 +286,7 @@ impl Live {
             answers_seen: seen,
             response: new_response,
         });
-        let recorded = recorded.await.map_err(refused)?;
+        let recorded = transition("record", recorded).await.map_err(refused)?;
         self.tell();
         for record in &recorded.published {
             self.tell_created(record, None);

@@ -8,6 +8,7 @@ mod outcome;
 mod publish;
 mod reader;
 mod response;
+mod span;
 mod stop;
 mod told;
 
@@ -17,20 +18,23 @@ use kortyx_protocol::RunId;
 use kortyx_runtime::{Content, Restore, RestoreError, RunInfo, Start, workflow::DefinitionPin};
 use kortyx_store::{Claimed, NewRun, Scalar, StoreError, TurnRef, WorkflowPin};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tracing::{Instrument as _, Span};
 
-use self::{drive::Drive, live::Registered, stop::stopped};
+use self::{
+    drive::Drive,
+    live::Registered,
+    stop::{After, stopped},
+    told::Beginning,
+};
 pub(crate) use self::{
     live::{Drivers, Live},
     outcome::{OpenInterrupt, Stand, State, StoredOutcome, corrupt, foreign_workflow},
     publish::{delivered, minted_request, pin},
     reader::{Output, Sink},
     response::Response,
+    span::transition,
 };
-use crate::{
-    OrchestratorError,
-    agent::Inner,
-    telemetry::{Fact, ResumeReason},
-};
+use crate::{OrchestratorError, agent::Inner, telemetry::ResumeReason};
 
 /// A run on its way.
 pub(crate) struct Started {
@@ -68,6 +72,8 @@ pub(crate) struct Job {
     live: Arc<Live>,
     work: Work,
     registered: Registered,
+    beginning: Beginning,
+    span: Span,
 }
 
 enum Work {
@@ -79,18 +85,11 @@ impl Job {
     /// Drives the run on the task that calls, tells where it stands then (or at the end of its response, if that comes
     /// before), and does what is left to do.
     pub(crate) async fn run(self, tell: impl FnOnce(Stand) + Send + 'static) {
-        let Self { live, work, registered } = self;
+        let Self { live, work, registered, beginning, span } = self;
         live.reader.wait(tell);
-        let (stand, after) = match work {
-            Work::Begun(drive) => drive.run().await,
-            Work::Granted(claimed) => {
-                let pin = claimed.run.workflow.clone();
-                match restore(&live, *claimed) {
-                    Ok(drive) => drive.run().await,
-                    Err(stop) => stopped(&live, &pin, stop).await,
-                }
-            }
-        };
+        let (stand, after) = work.run(&live, beginning, &span).instrument(span.clone()).await;
+        span::close(&span, &stand);
+        drop(span);
         let waiter = live.reader.take_waiter();
         drop(registered);
         if let Some(tell) = waiter {
@@ -98,6 +97,31 @@ impl Job {
         }
         after.follow(&live).await;
     }
+}
+
+impl Work {
+    async fn run(self, live: &Arc<Live>, beginning: Beginning, span: &Span) -> (Stand, After) {
+        match self {
+            Self::Begun(drive) => begin(live, *drive, beginning, span).await,
+            Self::Granted(claimed) => {
+                let pin = claimed.run.workflow.clone();
+                match restore(live, *claimed) {
+                    Ok(drive) => begin(live, drive, beginning, span).await,
+                    Err(stop) => {
+                        live.tell_beginning(beginning, None);
+                        stopped(live, &pin, stop).await
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn begin(live: &Live, drive: Drive, beginning: Beginning, span: &Span) -> (Stand, After) {
+    let earlier = live.trace(span, drive.handle());
+    live.tell_beginning(beginning, earlier);
+    live.send_trace().await;
+    drive.run().await
 }
 
 impl Inner {
@@ -115,21 +139,21 @@ impl Inner {
         let live = Live::begin(self, start.run.clone(), new, output);
         let input = self.telemetry.captures().input.then(|| Content::new(start.input.clone()));
         let execution = self.engine.start(start, live.io()).map_err(OrchestratorError::InvalidInput)?;
-        live.tell_fact(|about| Fact::RunStarted { about, input });
+        let span = live.span(&workflow.id, &workflow.version);
         let work = Work::Begun(Box::new(Drive::new(live.clone(), execution, workflow)));
-        Ok(self.job(live, work))
+        Ok(self.job(live, work, (Beginning::Started(input), span)))
     }
 
     /// Goes on with a run whose lease was granted.
     pub(crate) fn granted(self: &Arc<Self>, claimed: Box<Claimed>, reason: ResumeReason, output: Output) -> Job {
         let live = Live::go_on(self, &claimed, output);
-        let (fence, answers) = (claimed.lease.fence, claimed.answers.len());
-        live.tell_fact(|about| Fact::RunResumed { about, fence, reason, answers, earlier: None });
-        self.job(live, Work::Granted(claimed))
+        let beginning = Beginning::Resumed { reason, answers: claimed.answers.len() };
+        let span = live.span(&claimed.run.workflow.id, &claimed.run.workflow.version);
+        self.job(live, Work::Granted(claimed), (beginning, span))
     }
 
-    fn job(&self, live: Arc<Live>, work: Work) -> Job {
-        Job { registered: self.drivers.enter(live.clone()), live, work }
+    fn job(&self, live: Arc<Live>, work: Work, (beginning, span): (Beginning, Span)) -> Job {
+        Job { registered: self.drivers.enter(live.clone()), live, work, beginning, span }
     }
 
     /// Drives a run in a task of its own.

@@ -3,7 +3,7 @@
 use kortyx_protocol::Failure;
 use kortyx_store::{Park, StoreErrorKind, WorkflowPin};
 
-use super::{Live, Stand, State, Stop};
+use super::{Live, Stand, State, Stop, span::transition};
 use crate::{OrchestratorError, error::chain, telemetry::Fact};
 
 /// What is left to do once those who wait know where the run stands.
@@ -42,7 +42,7 @@ async fn set_aside(live: &Live, pin: &WorkflowPin, failure: Failure) -> (State, 
         };
     };
     let reason = serde_json::to_string(&failure).unwrap_or_else(|_| failure.to_string());
-    match live.agent.store.park(Park { lease, reason }).await {
+    match transition("park", live.agent.store.park(Park { lease, reason })).await {
         Ok(()) => {
             tracing::warn!(run_id = %live.run.run_id, code = failure.code.as_str(), "a run was set aside: {}", failure.message);
             live.tell_fact(|about| Fact::RunParked { about, code: failure.code });

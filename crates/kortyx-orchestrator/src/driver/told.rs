@@ -3,10 +3,19 @@
 use std::sync::PoisonError;
 
 use kortyx_contracts::Question;
+use kortyx_runtime::{Captures, Content, Moment, Observer};
 use kortyx_store::{InterruptRecord, WorkflowPin};
 
 use super::Live;
-use crate::telemetry::{Correlation, Fact};
+use crate::telemetry::{Correlation, Fact, ResumeReason, TraceIds};
+
+/// How a drive begins, as it is told.
+pub(super) enum Beginning {
+    /// A new run, with this input where it is told.
+    Started(Option<Content>),
+    /// A stored one.
+    Resumed { reason: ResumeReason, answers: usize },
+}
 
 impl Live {
     /// What facts about the run are about; `None` when nobody is told.
@@ -19,6 +28,15 @@ impl Live {
         if let Some(about) = self.about() {
             self.agent.telemetry.record(|| fact(about));
         }
+    }
+
+    /// Tells that the drive begins, after this one.
+    pub(super) fn tell_beginning(&self, beginning: Beginning, earlier: Option<TraceIds>) {
+        let fence = self.fence();
+        self.tell_fact(|about| match beginning {
+            Beginning::Started(input) => Fact::RunStarted { about, input },
+            Beginning::Resumed { reason, answers } => Fact::RunResumed { about, fence, reason, answers, earlier },
+        });
     }
 
     /// Tells of a question that was published.
@@ -39,5 +57,17 @@ impl Live {
     /// The number of the lease that the run is driven under; 0 before it has one.
     pub(super) fn fence(&self) -> u64 {
         self.lease().map_or(0, |lease| lease.fence)
+    }
+}
+
+impl Observer for Live {
+    fn observe(&self, moment: &Moment<'_>) {
+        if let Some(about) = self.about() {
+            self.agent.telemetry.moment(about, moment);
+        }
+    }
+
+    fn captures(&self) -> Captures {
+        self.agent.telemetry.captures()
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     driver::{corrupt, minted_request},
     execute::new_session,
     host::random,
-    telemetry::{Correlation, Fact},
+    telemetry::Fact,
 };
 
 impl Agent {
@@ -153,7 +153,7 @@ impl Inner {
     fn tell_superseded(&self, superseded: &[InterruptRecord]) {
         for record in superseded {
             let request_id = record.request_id.clone();
-            let about = || Correlation::of_question(record);
+            let about = || self.telemetry.of_question(record);
             self.telemetry.record(|| Fact::InterruptSuperseded { request_id, about: about() });
         }
     }

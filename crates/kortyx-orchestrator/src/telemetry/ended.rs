@@ -14,7 +14,7 @@ impl Inner {
         }
         let run = self.store.run(run_id).await.ok().flatten();
         let usage = run.as_ref().and_then(|run| StoredOutcome::usage(run.outcome.as_deref()));
-        let about = run.as_ref().map(Correlation::of_run).or(known.map(Correlation::of_whole_run));
+        let about = run.as_ref().map(|run| self.telemetry.of_run(run)).or(known.map(Correlation::of_whole_run));
         let Some(about) = about else { return };
         self.telemetry.record(|| Fact::RunFinished { about, status, code: None, usage, output: None });
     }

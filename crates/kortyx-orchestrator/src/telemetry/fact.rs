@@ -141,7 +141,8 @@ pub enum Fact {
         by_default: bool,
         /// Its deadline.
         expires_at: Timestamp,
-        /// Nothing has closed it yet: somebody read it past its deadline. Told once in a process, and once more when a worker closes it.
+        /// Somebody read it past its deadline; whether anything has closed it is not known. Told at most once in a process, and once more
+        /// by the worker that closes it.
         is_derived: bool,
     },
     /// Somebody answered a question that is not open to them: its time is past, or it is not known.

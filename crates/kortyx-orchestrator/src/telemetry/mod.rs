@@ -3,6 +3,8 @@
 mod correlation;
 mod ended;
 mod fact;
+mod moment;
+mod overdue;
 mod question;
 mod trace;
 
@@ -12,8 +14,8 @@ use std::{
 };
 
 use kortyx_contracts::Question;
-use kortyx_runtime::Captures;
-use kortyx_store::InterruptRecord;
+use kortyx_runtime::{Captures, Moment};
+use kortyx_store::{InterruptRecord, RunRecord};
 use tracing::Span;
 
 pub use self::{
@@ -23,6 +25,8 @@ pub use self::{
     trace::TraceIds,
 };
 use crate::present;
+
+pub(crate) use self::overdue::Overdue;
 
 /// Receives facts. Called on the task that made them so: hand them on and return.
 ///
@@ -110,12 +114,13 @@ pub(crate) struct Telemetry(Option<Arc<Told>>);
 struct Told {
     sink: Box<dyn TelemetrySink>,
     captures: Captures,
+    watches_nodes: bool,
 }
 
 impl Telemetry {
     pub(crate) fn to(sink: impl TelemetrySink) -> Self {
-        let captures = sink.captures();
-        Self(Some(Arc::new(Told { sink: Box::new(sink), captures })))
+        let (captures, watches_nodes) = (sink.captures(), sink.watches_nodes());
+        Self(Some(Arc::new(Told { sink: Box::new(sink), captures, watches_nodes })))
     }
 
     pub(crate) fn is_on(&self) -> bool {
@@ -125,6 +130,54 @@ impl Telemetry {
     /// What content it is told.
     pub(crate) fn captures(&self) -> Captures {
         self.0.as_ref().map_or(Captures::nothing(), |told| told.captures)
+    }
+
+    /// Whether it wants to hear of what runs do, moment by moment.
+    pub(crate) fn watches_nodes(&self) -> bool {
+        self.0.as_ref().is_some_and(|told| told.watches_nodes)
+    }
+
+    /// About a question, in the span that is entered now.
+    pub(crate) fn of_question(&self, record: &InterruptRecord) -> Correlation {
+        Correlation::of_question(record).traced(self.trace(&Span::current()))
+    }
+
+    /// About a run, in the span that is entered now.
+    pub(crate) fn of_run(&self, record: &RunRecord) -> Correlation {
+        Correlation::of_run(record).traced(self.trace(&Span::current()))
+    }
+
+    /// The ids that the sink's tracing layer gives to a span.
+    pub(crate) fn trace(&self, span: &Span) -> Option<TraceIds> {
+        let told = self.0.as_ref().filter(|_| !span.is_disabled())?;
+        quietly(|| told.sink.trace(span))
+    }
+
+    /// Links a span to that of an earlier drive.
+    pub(crate) fn link(&self, span: &Span, earlier: &TraceIds) {
+        if let Some(told) = &self.0 {
+            quietly(|| told.sink.link(span, earlier));
+        }
+    }
+
+    /// Notes on a span who its run is for.
+    pub(crate) fn name_user(&self, span: &Span, about: &Correlation) {
+        let Some(told) = &self.0 else { return };
+        quietly(|| {
+            if let Some(user) = told.sink.user(about) {
+                span.record("user.id", user);
+            }
+        });
+    }
+
+    /// Tells the sink of a moment of a run, which belongs to the span that is entered now.
+    pub(crate) fn moment(&self, about: Correlation, moment: &Moment<'_>) {
+        let Some(told) = &self.0 else { return };
+        let trace = self.trace(&Span::current());
+        let about = if trace.is_some() { about.traced(trace) } else { about };
+        if let Some(fact) = moment::fact(about, moment) {
+            quietly(|| told.sink.record(&fact));
+        }
     }
 
     /// Tells the sink. The fact is only made when there is one.
@@ -141,7 +194,7 @@ impl Telemetry {
         let Some(question) = question.or(read.as_ref()) else { return };
         let about = match run {
             Some(run) => run.at(record.workflow.as_str(), record.node.as_str()),
-            None => Correlation::of_question(record),
+            None => self.of_question(record),
         };
         self.record(|| Fact::InterruptCreated {
             request_id: record.request_id.clone(),

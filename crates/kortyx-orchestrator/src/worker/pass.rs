@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kortyx_protocol::Timestamp;
-use kortyx_store::{ClaimRequest, Claimed, ExpireRequest, ExpiredBatch, InterruptRecord, RunStatus};
+use kortyx_store::{ClaimRequest, Claimed, ExpireRequest, ExpiredBatch, RunStatus};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::Instant,
@@ -13,7 +13,7 @@ use super::WorkerConfig;
 use crate::{
     OrchestratorError,
     agent::Inner,
-    telemetry::{Correlation, Fact, ResumeReason},
+    telemetry::{Fact, ResumeReason},
 };
 
 /// How many batches one pass works off before others get their turn.
@@ -101,10 +101,13 @@ impl Inner {
             pass.ended += ended.len();
             pass.defaulted += claimed.len();
             for record in &interrupts {
-                self.telemetry.record(|| expired(record));
+                self.tell_expired(record, false);
             }
             for run_id in ended {
-                let known = interrupts.iter().find(|record| record.run_id == run_id).map(Correlation::of_question);
+                let known = interrupts
+                    .iter()
+                    .find(|record| record.run_id == run_id)
+                    .map(|record| self.telemetry.of_question(record));
                 self.tell_ended(&run_id, RunStatus::Expired, known).await;
             }
             for claimed in claimed {
@@ -154,7 +157,7 @@ impl Inner {
     }
 
     fn take_over(self: &Arc<Self>, claimed: Claimed, rounds: &Rounds) {
-        self.telemetry.record(|| Fact::RunRecovered { about: Correlation::of_run(&claimed.run) });
+        self.telemetry.record(|| Fact::RunRecovered { about: self.telemetry.of_run(&claimed.run) });
         self.drive_claimed(claimed, ResumeReason::Recovered, rounds);
     }
 
@@ -171,15 +174,5 @@ impl Inner {
             }
         }
         Ok(())
-    }
-}
-
-fn expired(record: &InterruptRecord) -> Fact {
-    Fact::InterruptExpired {
-        request_id: record.request_id.clone(),
-        about: Correlation::of_question(record),
-        by_default: record.default.is_some(),
-        expires_at: record.expires_at,
-        is_derived: false,
     }
 }

@@ -87,7 +87,7 @@ async fn an_answer_past_the_deadline_is_told_so() {
     let asked = handle(&ask(&agent, &workflow).await, "approval");
     world.clock.advance(Duration::from_mins(15));
     assert_eq!(code(agent.resume(&asked, approve()).await), FailureCode::InterruptExpired);
-    assert_eq!(world.facts.take(), ["InterruptCreated", "AnswerLate"]);
+    assert_eq!(world.facts.take(), ["InterruptCreated", "InterruptExpired", "AnswerLate"]);
 }
 
 #[tokio::test]

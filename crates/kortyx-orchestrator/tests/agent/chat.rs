@@ -153,7 +153,7 @@ async fn an_expired_or_unknown_token_makes_an_ordinary_turn() {
     let late = play(&agent, select(&question, "approve"), in_session()).await;
     assert_eq!(kinds(&late), ["session", "interrupt", "checkpoint", "done"]);
     assert_ne!(interrupts(&late)[0].request_id, question.request_id, "a new run asks anew");
-    assert_eq!(world.facts.take(), ["AnswerLate", "InterruptCreated", "SessionCheckpointed"]);
+    assert_eq!(world.facts.take(), ["InterruptExpired", "AnswerLate", "InterruptCreated", "SessionCheckpointed"]);
 
     let mut forged = question.clone();
     forged.resume_token = ResumeToken::mint([1; 16], [1; 32]);

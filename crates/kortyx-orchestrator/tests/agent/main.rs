@@ -21,5 +21,7 @@ mod responses;
 mod sessions;
 mod shutdown;
 mod talk;
+mod telemetry;
+mod traced;
 mod worker;
 mod world;
