@@ -89,7 +89,7 @@ async fn called(
             Ok(output) => EntryValue::Value(output),
             Err(failure) => EntryValue::Failed(Box::new(failure)),
         };
-        call.complete(Entry { key, kind: Kind::Call, identity, value })?;
+        call.complete(Entry::new(key, Kind::Call, identity, value))?;
         let busy = crate::pass::InFlight::enter(pass);
         pass.shared.stored().await;
         drop(busy);

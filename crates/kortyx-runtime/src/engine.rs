@@ -160,7 +160,7 @@ impl Engine {
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, RestoreError> {
+pub(crate) fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, RestoreError> {
     #[derive(serde::Deserialize)]
     struct Version {
         v: u32,
@@ -173,7 +173,7 @@ fn read<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, RestoreError>
     })
 }
 
-fn check_version(version: u32) -> Result<(), RestoreError> {
+pub(crate) fn check_version(version: u32) -> Result<(), RestoreError> {
     if version <= SNAPSHOT_VERSION { Ok(()) } else { Err(newer(version)) }
 }
 

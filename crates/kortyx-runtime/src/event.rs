@@ -17,7 +17,15 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Event {
     /// An activation of a node begins.
-    Started { activation: u32, frame: u32, node: Arc<str>, at_limit: bool, branch: Option<Branch> },
+    Started {
+        activation: u32,
+        frame: u32,
+        node: Arc<str>,
+        at_limit: bool,
+        branch: Option<Branch>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at: Option<i64>,
+    },
     /// An activation ended well.
     Completed { activation: u32, data: BTreeMap<String, RawJson>, state: StateWrites, closed: Option<Closed> },
     /// An activation ended in a failure that is final.
@@ -84,6 +92,15 @@ pub(crate) struct StateWrites {
 }
 
 impl Event {
+    /// Where it notes when it happened. Answers have the times that storage gives them.
+    pub(crate) fn time(&mut self) -> Option<&mut Option<i64>> {
+        match self {
+            Self::Started { at, .. } => Some(at),
+            Self::Journaled { entry, .. } if entry.kind != Kind::Interrupt => Some(&mut entry.at),
+            _ => None,
+        }
+    }
+
     /// Whether what follows depends on it in a way that replay could decide differently: such events are stored
     /// before the next effect begins.
     pub(crate) fn is_decisive(&self) -> bool {
@@ -113,8 +130,11 @@ impl RunState {
     /// Applies an event. One that refers to something gone changes nothing.
     pub(crate) fn apply(&mut self, event: Event) {
         match event {
-            Event::Started { activation, frame, node, at_limit, branch } => {
+            Event::Started { activation, frame, node, at_limit, branch, at } => {
                 self.apply_started(activation, frame, node, at_limit, branch);
+                if let Some(activation) = self.activations.get_mut(&activation) {
+                    activation.at = at;
+                }
             }
             Event::Completed { activation, data, state, closed } => {
                 self.apply_completed(activation, data, state, closed);
@@ -362,6 +382,7 @@ impl Activation {
             frame,
             node,
             visit,
+            at: None,
             failures: 0,
             phase,
             at_limit: false,

@@ -40,7 +40,7 @@ fn branch(view: View, ancestors: BTreeSet<u32>) -> Branch {
 fn start_node(core: &mut Core, frame: u32, node: Arc<str>, branch: Option<Branch>) {
     let at_limit = core.state.executions >= core.state.allowance;
     let activation = core.state.next_activation;
-    core.emit(Event::Started { activation, frame, node, at_limit, branch });
+    core.emit(Event::Started { activation, frame, node, at_limit, branch, at: None });
 }
 
 /// Takes the output of an activation in and begins what follows. An error is the node's own: it may be tried again.

@@ -64,7 +64,7 @@ pub struct RecordError {
 
 /// The clock, the randomness and the timer that the engine does not have.
 pub trait Host: Send + Sync + 'static {
-    /// Now.
+    /// Now. Asked for with the engine's state at hand: it answers at once, and calls nothing of the engine.
     fn now(&self) -> Timestamp;
     /// Random bytes from the system's generator.
     fn random(&self) -> Result<[u8; 16], RecordError>;

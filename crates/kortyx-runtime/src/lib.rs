@@ -10,6 +10,7 @@ mod error;
 mod event;
 mod execution;
 mod flow;
+pub mod inspect;
 mod io;
 mod mark;
 mod meter;

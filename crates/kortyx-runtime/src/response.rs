@@ -137,7 +137,7 @@ fn complete(ctx: NodeContext, response: FinalResponse) -> impl Future<Output = R
             let completed = completed(pass, response)?;
             pass.with(|core| core.complete_response(completed))?;
             let value = EntryValue::Value(RawJson::null());
-            call.complete(Entry { key, kind: Kind::Response, identity: Arc::default(), value })?;
+            call.complete(Entry::new(key, Kind::Response, Arc::default(), value))?;
             pass.shared.stored().await;
             drop(busy);
         }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Captures, CompletedResponse,
     event::{Event, EventBatch},
-    io::{Batch, Io, RecordError},
+    io::{Batch, Host, Io, RecordError},
     observe::News,
     pass::PassState,
     state::{
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
 
 /// The mutable part, behind one lock that is never held while user code runs.
 pub(crate) struct Core {
+    host: Arc<dyn Host>,
     pub(crate) state: RunState,
     /// Applied and not on their way to storage yet.
     events: Vec<Event>,
@@ -88,6 +89,7 @@ impl Shared {
         is_restored: bool,
     ) -> Self {
         let core = Core {
+            host: io.host.clone(),
             state,
             events: Vec::new(),
             counted: 0,
@@ -189,7 +191,10 @@ impl Core {
     }
 
     /// Applies an event and remembers it for the next durable point.
-    pub(crate) fn emit(&mut self, event: Event) {
+    pub(crate) fn emit(&mut self, mut event: Event) {
+        if let Some(at) = event.time() {
+            *at = Some(self.host.now().as_millis());
+        }
         // What comes before the first snapshot is in it.
         if self.is_opened {
             self.events.push(event.clone());
@@ -366,7 +371,7 @@ impl Core {
             let Some(activation) = self.state.activations.get(&id) else { continue };
             let Some(ask) = activation.journal.asks.iter().find(|ask| ask.key == key) else { continue };
             let identity = ask.identity.clone();
-            let entry = Entry { key, kind: Kind::Interrupt, identity, value: EntryValue::Answer(answer.response) };
+            let entry = Entry::new(key, Kind::Interrupt, identity, EntryValue::Answer(answer.response));
             self.emit(Event::Journaled { activation: id, entry });
             self.wake(id);
         }

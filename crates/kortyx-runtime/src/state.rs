@@ -127,6 +127,9 @@ pub(crate) struct Activation {
     #[serde(deserialize_with = "shared_text")]
     pub(crate) node: Arc<str>,
     pub(crate) visit: u32,
+    /// When it began, in epoch milliseconds by the host's clock: to look at, nothing is decided by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<i64>,
     /// Failed attempts so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) failures: u32,
@@ -258,6 +261,15 @@ pub(crate) struct Entry {
     #[serde(default, skip_serializing_if = "str_is_empty", deserialize_with = "shared_text")]
     pub(crate) identity: Arc<str>,
     pub(crate) value: EntryValue,
+    /// When it completed, in epoch milliseconds by the host's clock: to look at, nothing is decided by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<i64>,
+}
+
+impl Entry {
+    pub(crate) fn new(key: CallKey, kind: Kind, identity: Arc<str>, value: EntryValue) -> Self {
+        Self { key, kind, identity, value, at: None }
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

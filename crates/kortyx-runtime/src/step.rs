@@ -111,12 +111,7 @@ impl NodeContext {
                 told.end(&value);
                 drop(told);
                 let value = value.inspect_err(|_| call.fail())?;
-                call.complete(Entry {
-                    key: key.clone(),
-                    kind: Kind::Step,
-                    identity: Arc::default(),
-                    value: EntryValue::Value(value),
-                })?;
+                call.complete(Entry::new(key.clone(), Kind::Step, Arc::default(), EntryValue::Value(value)))?;
                 pass.shared.stored().await;
                 drop(busy);
             }

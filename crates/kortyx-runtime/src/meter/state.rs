@@ -43,6 +43,10 @@ impl Meters {
         self.limits.is_empty() && self.used.is_empty() && self.granted.is_empty() && self.stopped.is_none()
     }
 
+    pub(crate) fn all_used(&self) -> &BTreeMap<Arc<str>, u64> {
+        &self.used
+    }
+
     pub(crate) fn used(&self, counter: &str) -> u64 {
         self.used.get(counter).copied().unwrap_or_default()
     }

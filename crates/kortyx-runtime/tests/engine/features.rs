@@ -176,7 +176,7 @@ async fn clock_randomness_and_keys() {
             Ok(NodeOutput::new().data("x", &(first.0, first.2 == second.2)))
         })
     };
-    on_three_journals(node, &[("q", select(&["yes"]))], 0, json!({"x": [1000, true]})).await;
+    on_three_journals(node, &[("q", select(&["yes"]))], 0, json!({"x": [1001, true]})).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,6 +18,7 @@ mod emission;
 mod failures;
 mod features;
 mod handoff;
+mod inspected;
 mod limits;
 mod model_crashes;
 mod model_drive;
