@@ -14,7 +14,7 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
 };
 
 use crate::{error::Error, number::float, template::Template};
@@ -176,6 +176,16 @@ impl Store for Watched {
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
         count(&self.reads);
         self.inner.list_interrupts(query).await
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        count(&self.reads);
+        self.inner.list_runs(query).await
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        count(&self.reads);
+        self.inner.history(run_id).await
     }
 
     async fn append_checkpoint(

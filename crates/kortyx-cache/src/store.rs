@@ -8,7 +8,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CacheableStore, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage,
     ClaimRequest, Claimed, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage,
     InterruptQuery, InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, PayloadCache, Placement, Pruned, Record,
-    Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, Store,
+    StoreError, Suspend, Suspended,
 };
 
 use crate::{CacheConfig, CacheCounts, guard::Guard};
@@ -107,6 +108,14 @@ impl<S: CacheableStore, C: PayloadCache> Store for CachedStore<S, C> {
 
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
         self.inner.list_interrupts(query).await
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        self.inner.list_runs(query).await
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        self.inner.history(run_id).await
     }
 
     async fn append_checkpoint(

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use kortyx_protocol::{RequestId, RunId};
 use kortyx_store::{
-    AnswerRecord, CheckpointRecord, ChunkPage, Claimed, InterruptRecord, RunRecord, StoreError, StoreErrorKind,
+    AnswerRecord, CheckpointRecord, ChunkPage, Claimed, InterruptRecord, RunHistory, RunRecord, StoreError,
+    StoreErrorKind,
 };
 
 use crate::{Part, PayloadCodec};
@@ -64,6 +65,17 @@ impl Opener<'_> {
             entries: claimed.entries.into_iter().map(entry).collect::<Result<_, _>>()?,
             answers: self.answers(claimed.answers)?,
         })
+    }
+
+    pub(crate) fn history(&self, mut history: RunHistory) -> Result<RunHistory, StoreError> {
+        let owner = history.run.run_id.clone();
+        let open = |part, bytes| self.bytes(part, bytes, owner.as_str());
+        history.snapshot = history.snapshot.map(|snapshot| open(Part::Snapshot, snapshot)).transpose()?;
+        let entries = history.entries.into_iter().map(|entry| open(Part::Entry, entry));
+        history.entries = entries.collect::<Result<_, _>>()?;
+        history.questions = self.interrupts(history.questions)?;
+        history.run = self.run(history.run)?;
+        Ok(history)
     }
 
     pub(crate) fn checkpoint(&self, mut record: CheckpointRecord) -> Result<CheckpointRecord, StoreError> {

@@ -9,7 +9,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     Drive, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
     InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Refusal, Renewed,
-    Retention, Rollback, RollbackOutcome, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    Retention, Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, Store, StoreError,
+    Suspend, Suspended,
 };
 
 use crate::{PayloadCodec, opened::Opener, sealed::Sealer};
@@ -221,6 +222,14 @@ impl<S: Store + ?Sized> Store for CodecStore<S> {
         let page = self.inner.list_interrupts(query).await?;
         let interrupts = self.opener("list_interrupts").interrupts(page.interrupts)?;
         Ok(InterruptPage { interrupts, next: page.next })
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        self.inner.list_runs(query).await
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        self.inner.history(run_id).await?.map(|history| self.opener("history").history(history)).transpose()
     }
 
     async fn append_checkpoint(

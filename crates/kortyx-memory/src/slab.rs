@@ -54,7 +54,13 @@ impl<T> Slab<T> {
 
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &T)> {
-        (0..).zip(&self.slots).filter_map(|(slot, value)| Some((slot, value.as_deref()?)))
+        self.from(0)
+    }
+
+    /// Values in the order of their slots, from this one on.
+    pub(crate) fn from(&self, first: Slot) -> impl Iterator<Item = (Slot, &T)> {
+        let slots = (0..).zip(&self.slots).skip(first as usize);
+        slots.filter_map(|(slot, value)| Some((slot, value.as_deref()?)))
     }
 
     /// Gives back the room of values that are gone, as far as the ones that stay allow.

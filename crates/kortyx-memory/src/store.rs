@@ -12,7 +12,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     Clock, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
     InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended, SystemClock,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind,
+    Suspend, Suspended, SystemClock,
 };
 use tokio::sync::broadcast;
 
@@ -199,6 +200,14 @@ impl Store for MemoryStore {
 
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
         self.transition("list interrupts", |t| t.list_interrupts(&query))
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        self.transition("list runs", |t| t.list_runs(&query))
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        self.transition("history", |t| t.history(run_id))
     }
 
     async fn append_checkpoint(

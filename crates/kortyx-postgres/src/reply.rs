@@ -6,7 +6,7 @@ use bytes::Bytes;
 use kortyx_protocol::{RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, ChunkPage, Claimed, Drive, InterruptRecord, Lease,
-    NewInterrupt, Receipt, Refusal, Revision, RunRecord, RunStatus,
+    NewInterrupt, Receipt, Refusal, Revision, RunHistory, RunRecord, RunStatus,
 };
 use serde::Deserialize;
 
@@ -23,6 +23,8 @@ pub(crate) struct Head {
     pub(crate) kind: String,
     pub(crate) now: i64,
     pub(crate) next: Option<(i64, i64)>,
+    /// The key of the last run that a page of runs looked at, when there may be another page.
+    pub(crate) edge: Option<i64>,
     pub(crate) fence: u64,
     pub(crate) until: i64,
     pub(crate) cancel_requested: bool,
@@ -78,6 +80,8 @@ pub(crate) struct Reply {
     pub(crate) snapshots: Vec<(RunId, Bytes)>,
     pub(crate) checkpoints: Vec<CheckpointRecord>,
     pub(crate) chunks: Vec<Bytes>,
+    /// Entries of a run that nobody is handed.
+    pub(crate) entries: Vec<Bytes>,
 }
 
 /// A run that is handed out.
@@ -127,6 +131,7 @@ impl Reply {
                 let question = row::question(row)?;
                 self.checkpoints.last_mut().ok_or_else(|| lost(row))?.interrupts.push(question);
             }
+            "entry" if self.claims.is_empty() => self.entries.push(row::payload(row, 0)?),
             "entry" => {
                 let entry = row::payload(row, 0);
                 self.extend_claim(entry, |claimed, entry| claimed.entries.push(entry));
@@ -194,6 +199,15 @@ impl Reply {
         let mut page = ChunkPage::new(after, self.chunks, self.head.last, row::status(&status)?);
         page.response_completed = self.head.responded;
         Ok(Some(page))
+    }
+
+    /// All that is kept of a run; `None` when there is no such run.
+    pub(crate) fn into_history(mut self) -> Option<RunHistory> {
+        let mut history = RunHistory::new(self.runs.pop()?);
+        history.snapshot = self.snapshots.pop().map(|(_, snapshot)| snapshot);
+        history.entries = self.entries;
+        history.questions = self.questions;
+        Some(history)
     }
 
     pub(crate) fn into_cancelled(self) -> Reading<Vec<CancelOutcome>> {

@@ -8,8 +8,8 @@ use std::{
 use bytes::Bytes;
 use kortyx_protocol::RunId;
 use kortyx_store::{
-    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewResponse, NewRun, Reissue, RunRef, Scalar,
-    Scope, StoreError, StoreErrorKind, WorkflowPin,
+    AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewResponse, NewRun, Reissue, RunQuery, RunRef,
+    RunStatus, Scalar, Scope, StoreError, StoreErrorKind, WorkflowPin,
 };
 use serde_json::{Map, Value, json};
 
@@ -46,8 +46,7 @@ impl Request {
                 };
                 (statement, places)
             }
-            None if self.is_of_output => (include_str!("queries/read_2.sql"), vec![literal(self.operation), body]),
-            None => (include_str!("queries/read.sql"), vec![literal(self.operation), body]),
+            None => (self.reading(), vec![literal(self.operation), body]),
         };
         let statement = config.render(statement);
         // Only the statement is searched for places, never what was put there.
@@ -59,12 +58,32 @@ impl Request {
         }
         sql
     }
+
+    fn reading(&self) -> &'static str {
+        match of_inspection(self.operation) {
+            Some(statement) => statement,
+            None if self.is_of_output => include_str!("queries/read_2.sql"),
+            None => include_str!("queries/read.sql"),
+        }
+    }
+}
+
+/// The statement of what only inspectors read: it takes what readings take, the operation first, and needs no function of its own.
+pub(crate) fn of_inspection(operation: &str) -> Option<&'static str> {
+    match operation {
+        "list_runs" => Some(include_str!("queries/list_runs.sql")),
+        "history" => Some(include_str!("queries/history.sql")),
+        _ => None,
+    }
 }
 
 /// A text as a literal that means the same whatever the server's settings.
 fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
+
+/// What the cursor of a page of runs starts with; the key of the last run that was looked at follows.
+const RUNS: &str = "runs.";
 
 /// A request that is being put together.
 pub(crate) struct Draft {
@@ -307,6 +326,27 @@ fn read_cursor(cursor: &str) -> Option<(i64, i64)> {
     let (created_at, key) = cursor.split_once('.')?;
     let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
     Some((number(created_at)?, number(key)?))
+}
+
+/// A page of runs to read, from the place that a cursor names; `None` when no page gave the cursor.
+pub(crate) fn page_of_runs(query: &RunQuery, limit: u32) -> Option<Draft> {
+    let before = match &query.cursor {
+        Some(cursor) => cursor.strip_prefix(RUNS)?.parse::<i64>().ok().filter(|before| *before >= 0)?,
+        None => i64::MAX,
+    };
+    let statuses: Vec<_> = query.statuses.iter().map(|status| RunStatus::as_str(*status)).collect();
+    let draft = Draft::new()
+        .with("before", before)
+        .with("statuses", statuses)
+        .with("session_id", query.session_id.as_ref().map(kortyx_protocol::SessionId::as_str))
+        .with("workflow", query.workflow.as_deref().map(encode))
+        .with("limit", limit);
+    Some(draft)
+}
+
+/// The cursor of a page of runs with smaller keys.
+pub(crate) fn cursor_of_runs(edge: i64) -> String {
+    format!("{RUNS}{edge}")
 }
 
 fn names(names: &[String]) -> Value {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::{PostgresConfig, request::Request};
+use crate::{
+    PostgresConfig,
+    request::{Request, of_inspection},
+};
 
 /// What is prepared on a connection.
 pub(crate) struct Statements {
@@ -14,10 +17,13 @@ pub(crate) struct Statements {
     read: Arc<str>,
     read_2: Arc<str>,
     interrupt: Arc<str>,
+    list_runs: Arc<str>,
+    history: Arc<str>,
 }
 
 impl Statements {
     pub(crate) fn new(config: &PostgresConfig) -> Self {
+        let inspection = |operation| config.render(of_inspection(operation).unwrap_or_default()).into();
         Self {
             transit_2: config.render(include_str!("queries/transit_2.sql")).into(),
             transit: config.render(include_str!("queries/transit.sql")).into(),
@@ -27,6 +33,8 @@ impl Statements {
             read_2: config.render(include_str!("queries/read_2.sql")).into(),
             read: config.render(include_str!("queries/read.sql")).into(),
             interrupt: config.render(include_str!("queries/interrupt.sql")).into(),
+            list_runs: inspection("list_runs"),
+            history: inspection("history"),
         }
     }
 
@@ -40,6 +48,8 @@ impl Statements {
             "answer" => &self.answer,
             "finish" => &self.finish,
             "interrupt" => &self.interrupt,
+            "list_runs" => &self.list_runs,
+            "history" => &self.history,
             _ if request.transition.is_some() => &self.transit,
             _ => &self.read,
         })

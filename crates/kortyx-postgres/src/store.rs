@@ -13,8 +13,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
-    Rollback, RollbackOutcome, RunRecord, Scope, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend,
-    Suspended,
+    Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Scope, Signal, Signals, Store, StoreError,
+    StoreErrorKind, Suspend, Suspended,
 };
 use tokio::{sync::broadcast, task::JoinHandle};
 
@@ -264,6 +264,19 @@ impl Store for PostgresStore {
         let reply = self.read(NAME, "list", draft).await?;
         let next = reply.head.next.map(|(created_at, key)| format!("{created_at}.{key}"));
         Ok(InterruptPage { interrupts: reply.open, next })
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        const NAME: &str = "list runs";
+        let draft = request::page_of_runs(&query, query.limit.clamp(1, PAGE)).ok_or_else(|| {
+            StoreError::new(StoreErrorKind::InvalidRequest, NAME, "the cursor is none that a page gave")
+        })?;
+        let reply = self.read(NAME, "list_runs", draft).await?;
+        Ok(RunPage { runs: reply.runs, next: reply.head.edge.map(request::cursor_of_runs) })
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        Ok(self.read_by_id("history", "history", run_id.as_str()).await?.into_history())
     }
 
     async fn append_checkpoint(

@@ -10,6 +10,7 @@ mod config;
 mod drive;
 mod encode;
 mod hints;
+mod inspect;
 mod list;
 mod locate;
 mod names;

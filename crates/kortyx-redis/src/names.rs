@@ -61,6 +61,15 @@ impl Names {
         format!("{}:{{*}}:{}:[rs]*", self.prefix, "?".repeat(DIGEST))
     }
 
+    /// What runs are named by, of the session with this digest or of any.
+    pub(crate) fn runs_of(&self, digest: Option<&str>) -> String {
+        let (part, digest) = match digest {
+            Some(digest) => (part_of_digest(digest).to_owned(), digest.to_owned()),
+            None => ("*".to_owned(), "?".repeat(DIGEST)),
+        };
+        format!("{}:{{{part}}}:{digest}:r:*", self.prefix)
+    }
+
     /// The digest in a session's key or a run's, and the run's id.
     pub(crate) fn repairable<'k>(&self, key: &'k str) -> Option<(&'k str, Option<&'k str>)> {
         let rest = key.strip_prefix(self.prefix.as_str())?.strip_prefix(":{")?;

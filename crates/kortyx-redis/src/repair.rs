@@ -83,6 +83,25 @@ impl RedisStore {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Progress { nodes, cursor };
     }
 
+    /// The next keys of a server that have such a name, and where to go on, `0` at the end. A key may come twice.
+    pub(crate) async fn scan(
+        &self,
+        operation: &'static str,
+        node: &Node,
+        (cursor, pattern, step): (String, &str, usize),
+    ) -> Result<(String, Vec<String>), StoreError> {
+        let step = step.to_string();
+        let args = [cursor.as_str(), "MATCH", pattern, "COUNT", step.as_str()];
+        let args = args.iter().map(|arg| Bytes::from((*arg).to_owned())).collect();
+        let reply = self.client(operation)?.on_node(operation, node, "SCAN", args).await?;
+        let read = || -> Reading<_> {
+            let mut parts = Parts::of(reply)?;
+            let next = parts.text()?;
+            Ok((next, parts.list()?.into_iter().map(Reply::text).collect::<Reading<Vec<_>>>()?))
+        };
+        read().map_err(|damage| damage.during(operation))
+    }
+
     /// Repairs the sessions among the next keys of a server; gives where to go on, `0` at the end.
     async fn repair_from(
         &self,
@@ -91,16 +110,7 @@ impl RedisStore {
         cursor: String,
         repaired: &mut Repaired,
     ) -> Result<String, StoreError> {
-        let (pattern, step) = (self.names.any_repairable(), STEP.to_string());
-        let args = [cursor.as_str(), "MATCH", pattern.as_str(), "COUNT", step.as_str()];
-        let args = args.iter().map(|arg| Bytes::from((*arg).to_owned())).collect();
-        let reply = self.client(operation)?.on_node(operation, node, "SCAN", args).await?;
-        let read = || -> Reading<_> {
-            let mut parts = Parts::of(reply)?;
-            let next = parts.text()?;
-            Ok((next, parts.list()?.into_iter().map(Reply::text).collect::<Reading<Vec<_>>>()?))
-        };
-        let (next, keys) = read().map_err(|damage| damage.during(operation))?;
+        let (next, keys) = self.scan(operation, node, (cursor, &self.names.any_repairable(), STEP)).await?;
         let mut sessions: BTreeMap<&str, (Vec<&str>, bool)> = BTreeMap::new();
         for (digest, run) in keys.iter().filter_map(|key| self.names.repairable(key)) {
             let (runs, turns) = sessions.entry(digest).or_default();

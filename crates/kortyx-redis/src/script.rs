@@ -141,6 +141,7 @@ transitions! {
     READ "read.lua",
     PAGE "page.lua",
     REPAIR "repair.lua",
+    HISTORY "history.lua",
 }
 
 /// Reads one question.

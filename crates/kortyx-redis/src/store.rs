@@ -15,7 +15,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind,
+    Suspend, Suspended,
 };
 use tokio::sync::broadcast;
 
@@ -198,6 +199,14 @@ impl Store for RedisStore {
 
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
         self.page(query).await
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        self.page_of_runs(query).await
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        self.read_history(run_id).await
     }
 
     async fn append_checkpoint(

@@ -13,7 +13,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
-    Rollback, RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError,
+    StoreErrorKind, Suspend, Suspended,
 };
 use sqlx::sqlite::SqliteRow;
 use tokio::sync::broadcast;
@@ -24,7 +25,7 @@ use crate::{
     client::{self, values},
     error::Failure,
     job::{self, Job, Reply},
-    read::{self, Listing, Stored, stored_checkpoints},
+    read::{self, Listing, RunListing, Stored, stored_checkpoints},
     readers::Readers,
     row::Reading,
     transition::{Append, Release, Renew, Transition},
@@ -246,6 +247,21 @@ impl Store for SqliteStore {
         let rows = self.readers.read(async |connection| read::page(connection, &listing).await).await;
         let rows = rows.map_err(|failure| failure.told(Listing::OPERATION))?;
         listing.read(&rows).map_err(|malformed| malformed.told(Listing::OPERATION))
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        let listing = RunListing::new(query)?;
+        let rows = self.readers.read(async |connection| listing.fetch(connection).await).await;
+        let rows = rows.map_err(|failure| failure.told(RunListing::OPERATION))?;
+        listing.read(&rows).map_err(|malformed| malformed.told(RunListing::OPERATION))
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        const OPERATION: &str = "history";
+        let now = self.config.clock.now();
+        let rows = self.readers.read(async |connection| read::fetch_history(connection, run_id).await).await;
+        let rows = rows.map_err(|failure| failure.told(OPERATION))?;
+        read::history(&rows, now).map_err(|malformed| malformed.told(OPERATION))
     }
 
     async fn append_checkpoint(

@@ -8,6 +8,7 @@ mod clock;
 pub mod conformance;
 mod error;
 mod extension;
+mod inspect;
 mod interrupt;
 mod output;
 mod placement;
@@ -22,6 +23,7 @@ pub use cache::{CacheableStore, PayloadCache, Revision, SnapshotCache};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use extension::StoreExt;
+pub use inspect::{RunHistory, RunPage, RunQuery};
 pub use interrupt::{
     AnswerRecord, AskKey, InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, NewInterrupt, Receipt,
     Reissue, Scalar, Scope,

@@ -9,7 +9,7 @@ use crate::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signals, StoreError, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, StoreError, Suspend, Suspended,
 };
 
 /// A place where runs, questions and checkpoints live.
@@ -154,6 +154,18 @@ pub trait Store: Send + Sync + 'static {
     /// Atomically, in small batches: removes at most `limit` things that retention allows to go. Never an open question,
     /// a run that is not terminal, or a session's head while the session lives.
     async fn prune(&self, retention: &Retention, limit: u32) -> Result<Pruned, StoreError>;
+
+    /// Reads a page of runs, whoever they belong to: for operators. In an order of the store's own. A cursor that no page gave is
+    /// refused with [`InvalidRequest`](crate::StoreErrorKind::InvalidRequest). Over the pages of a listing no run comes twice, and
+    /// none is missing that was stored, and asked for, from the first page to the last.
+    ///
+    /// A call looks at a bounded number of runs, so that a page of a query which few runs match may be short, or empty, and the
+    /// listing go on. What else it costs is for the store to say.
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError>;
+
+    /// Reads all that is kept of a run but its [`chunks`](Self::chunks), as it was at one moment: without a lease, whoever drives it,
+    /// and changing nothing. For operators. `None`: no such run.
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError>;
 
     /// Where a session lives, for the ids of runs, questions and checkpoints that are made for it. A store finds an id that is
     /// [marked](Placement::mark) with it by the id alone; any other id it takes as well, and looks it up. The same for the same

@@ -14,7 +14,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, NewRun, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind,
+    Suspend, Suspended,
 };
 
 use crate::{
@@ -245,6 +246,14 @@ impl Store for Switched {
 
     async fn list_interrupts(&self, query: InterruptQuery) -> Result<InterruptPage, StoreError> {
         self.watched("list interrupts", self.store.list_interrupts(query)).await
+    }
+
+    async fn list_runs(&self, query: RunQuery) -> Result<RunPage, StoreError> {
+        self.watched("list runs", self.store.list_runs(query)).await
+    }
+
+    async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
+        self.watched("history", self.store.history(run_id)).await
     }
 
     async fn append_checkpoint(

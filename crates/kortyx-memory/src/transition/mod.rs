@@ -6,6 +6,7 @@ mod checkpoints;
 mod claim;
 mod drive;
 mod expire;
+mod inspect;
 mod list;
 mod output;
 mod prune;

@@ -1,6 +1,6 @@
 -- Reads by id.
--- q: kind ('run', 'questions', 'checkpoint', 'content', 'head', 'checkpoints'), ids; of questions: [id, run, id, run, …]
--- Replies: [row], an empty one for what is not there; of 'content': the checkpoint as it is stored, and its session
+-- q: kind ('run', 'brief', 'questions', 'checkpoint', 'content', 'head', 'checkpoints'), ids; of questions: [id, run, id, run, …]
+-- Replies: [row], an empty one for what is not there; of 'brief': the run without what it carries; of 'content': the checkpoint as it is stored, and its session
 local q = cjson.decode(ARGV[2])
 
 local function checkpoints(ids)
@@ -24,6 +24,13 @@ return K.once(function()
   end
   if q.kind == 'run' then
     for i, id in ipairs(q.ids) do rows[i] = { '\0r', id, 1 } end
+    return rows
+  end
+  if q.kind == 'brief' then
+    for i, id in ipairs(q.ids) do
+      local run = K.load_run(id)
+      rows[i] = run and { run.h, run.f, run.w, run.reason or false, false } or {}
+    end
     return rows
   end
   for i = 1, #q.ids, 2 do

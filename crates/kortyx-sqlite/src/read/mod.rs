@@ -1,5 +1,6 @@
 //! What is read without the writer: one statement each, over a connection of its own, so that it sees one moment.
 
+mod inspect;
 mod list;
 
 use std::{
@@ -13,7 +14,10 @@ use kortyx_store::{
 };
 use sqlx::sqlite::SqliteRow;
 
-pub(crate) use self::list::{Listing, page};
+pub(crate) use self::{
+    inspect::{RunListing, fetch_history, history},
+    list::{Listing, page},
+};
 use crate::{
     batch::is_due,
     row::{self, Malformed, Reading, get},
@@ -86,11 +90,15 @@ pub(crate) fn chunks(rows: &[SqliteRow], after: u64) -> Reading<Option<ChunkPage
 /// The question that a row of [`INTERRUPT`] holds. One past its time reads as expired.
 pub(crate) fn interrupt(rows: &[SqliteRow], now: Timestamp) -> Reading<Option<InterruptRecord>> {
     let Some(row) = rows.first() else { return Ok(None) };
-    let mut record = row::question(row, row::run_id(row)?, Arc::new(row::context(row)?))?;
+    question(row, Arc::new(row::context(row)?), now).map(Some)
+}
+
+fn question(row: &SqliteRow, context: Arc<BTreeMap<String, Scalar>>, now: Timestamp) -> Reading<InterruptRecord> {
+    let mut record = row::question(row, row::run_id(row)?, context)?;
     if record.status == InterruptStatus::Pending && is_due(&record, now) {
         record.status = InterruptStatus::Expired;
     }
-    Ok(Some(record))
+    Ok(record)
 }
 
 /// The checkpoints that rows of one of the queries above hold, in turn order.

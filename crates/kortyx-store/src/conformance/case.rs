@@ -4,8 +4,8 @@ use std::{fmt, future::Future, pin::Pin};
 
 use super::{
     Backend, answering, batches, cancelling, checkpoints, crowds, expiry, finishing, following, forking, identities,
-    leases, listing, living, opening, orphans, payloads, pruning, racing, recording, responding, rolling_back,
-    speaking, suspending,
+    inspecting, leases, listing, living, opening, orphans, payloads, pruning, racing, recording, responding,
+    rolling_back, speaking, suspending,
 };
 
 /// Lists a module's cases under their names. One that is written and not listed is dead code, so it does not compile.
@@ -72,6 +72,7 @@ pub fn cases() -> Vec<Case> {
         orphans::cases(),
         expiry::cases(),
         listing::cases(),
+        inspecting::cases(),
         checkpoints::cases(),
         rolling_back::cases(),
         following::cases(),

@@ -42,6 +42,7 @@ mod finishing;
 mod following;
 mod forking;
 mod identities;
+mod inspecting;
 mod leases;
 mod listing;
 mod living;

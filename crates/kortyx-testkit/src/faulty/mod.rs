@@ -15,7 +15,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind,
+    Suspend, Suspended,
 };
 use tokio::sync::{Notify, broadcast};
 
@@ -240,6 +241,8 @@ store! {
     Chunks: chunks(run_id: &RunId, after: u64, limit: u32) -> Option<ChunkPage>;
     Interrupt: interrupt(request_id: &RequestId) -> Option<InterruptRecord>;
     ListInterrupts: list_interrupts(query: InterruptQuery) -> InterruptPage;
+    ListRuns: list_runs(query: RunQuery) -> RunPage;
+    History: history(run_id: &RunId) -> Option<RunHistory>;
     AppendCheckpoint: append_checkpoint(session_id: &SessionId, checkpoint: NewCheckpoint) -> CheckpointRecord;
     Head: head(session_id: &SessionId) -> Option<CheckpointRecord>;
     ListCheckpoints: list_checkpoints(session_id: &SessionId) -> Vec<CheckpointRecord>;

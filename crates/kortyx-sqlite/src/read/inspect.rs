@@ -1,0 +1,130 @@
+//! What an operator's inspector reads: pages of runs, newest first, and all that is kept of one.
+//!
+//! Each is several statements in one transaction that only reads, so that they see one moment.
+
+use std::sync::Arc;
+
+use kortyx_protocol::{RunId, Timestamp};
+use kortyx_store::{RunHistory, RunPage, RunQuery, RunStatus, StoreError, StoreErrorKind};
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use crate::{
+    client::{self, Value, values},
+    row::{self, Malformed, Reading, get},
+};
+
+/// The most runs of a page.
+const PAGE: u32 = 200;
+/// How many runs one call looks at before it gives what it has.
+const SCAN: i64 = 10_000;
+/// What a cursor starts with; the key of the last run that was looked at follows.
+const CURSOR: &str = "runs.";
+
+/// A query that was checked.
+pub(crate) struct RunListing {
+    query: RunQuery,
+    limit: usize,
+    /// The page has only runs with smaller keys.
+    before: i64,
+}
+
+impl RunListing {
+    pub(crate) const OPERATION: &str = "list runs";
+
+    /// Refuses a cursor that no page gave.
+    pub(crate) fn new(query: RunQuery) -> Result<Self, StoreError> {
+        let limit = query.limit.clamp(1, PAGE) as usize;
+        let before = match &query.cursor {
+            Some(cursor) => read_cursor(cursor).ok_or_else(|| {
+                StoreError::new(StoreErrorKind::InvalidRequest, Self::OPERATION, "the cursor is none that a page gave")
+            })?,
+            None => i64::MAX,
+        };
+        Ok(Self { query, limit, before })
+    }
+
+    /// The rows of a page, of which there may be one more than asked for, behind one that says what was looked at.
+    pub(crate) async fn fetch(&self, connection: &mut SqliteConnection) -> Result<Vec<SqliteRow>, sqlx::Error> {
+        let [edge, page] = match self.query.session_id {
+            None => [include_str!("../queries/read/edge_of_runs.sql"), include_str!("../queries/read/runs.sql")],
+            Some(_) => [
+                include_str!("../queries/read/edge_of_session_runs.sql"),
+                include_str!("../queries/read/session_runs.sql"),
+            ],
+        };
+        let values = self.values();
+        at_one_moment(connection, [(edge, values.clone()), (page, values)]).await
+    }
+
+    fn values(&self) -> Vec<Value> {
+        let statuses: Vec<_> = self.query.statuses.iter().map(|status| RunStatus::as_str(*status)).collect();
+        let statuses = serde_json::Value::from(statuses).to_string();
+        let limit = i64::try_from(self.limit + 1).unwrap_or(i64::MAX);
+        let mut values = values![self.before, SCAN, statuses, self.query.workflow.as_ref(), limit];
+        values.extend(self.query.session_id.as_ref().map(|session_id| Value::from(session_id.as_str())));
+        values
+    }
+
+    /// The page that these rows hold.
+    pub(crate) fn read(&self, rows: &[SqliteRow]) -> Reading<RunPage> {
+        let (edge, rows) = rows.split_first().ok_or_else(|| Malformed("a page has no edge".to_owned()))?;
+        let mut page = RunPage::default();
+        for row in rows.iter().take(self.limit) {
+            page.runs.push(row::run(row)?);
+        }
+        let last = match rows.get(self.limit.saturating_sub(1)) {
+            Some(last) if rows.len() > self.limit => Some(get::<i64>(last, "id")?),
+            _ if get::<i64>(edge, "seen")? == SCAN => get(edge, "edge")?,
+            _ => None,
+        };
+        page.next = last.map(|last| format!("{CURSOR}{last}"));
+        Ok(page)
+    }
+}
+
+fn read_cursor(cursor: &str) -> Option<i64> {
+    cursor.strip_prefix(CURSOR)?.parse().ok().filter(|before| *before >= 0)
+}
+
+/// Runs statements in one transaction that only reads.
+async fn at_one_moment(
+    connection: &mut SqliteConnection,
+    statements: impl IntoIterator<Item = (&'static str, Vec<Value>)>,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    client::fetch(connection, "BEGIN", Vec::new()).await?;
+    let mut rows = Vec::new();
+    for (sql, values) in statements {
+        rows.extend(client::fetch(connection, sql, values).await?);
+    }
+    client::fetch(connection, "COMMIT", Vec::new()).await?;
+    Ok(rows)
+}
+
+/// The rows of all that is kept of a run.
+pub(crate) async fn fetch_history(
+    connection: &mut SqliteConnection,
+    run_id: &RunId,
+) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    let statements = [
+        include_str!("../queries/read/history_run.sql"),
+        include_str!("../queries/read/history_entries.sql"),
+        include_str!("../queries/read/history_questions.sql"),
+    ];
+    at_one_moment(connection, statements.map(|sql| (sql, values![run_id.as_str()]))).await
+}
+
+/// The history that such rows hold.
+pub(crate) fn history(rows: &[SqliteRow], now: Timestamp) -> Reading<Option<RunHistory>> {
+    let Some((first, rows)) = rows.split_first() else { return Ok(None) };
+    let Some(run) = super::run(std::slice::from_ref(first))? else { return Ok(None) };
+    let context = Arc::new(run.context.clone());
+    let mut history = RunHistory::new(run);
+    history.snapshot = row::optional_blob(first, "snapshot")?;
+    for row in rows {
+        match get::<&str>(row, "tag")? {
+            "entry" => history.entries.push(row::blob(row, "body")?),
+            _ => history.questions.push(super::question(row, Arc::clone(&context), now)?),
+        }
+    }
+    Ok(Some(history))
+}
