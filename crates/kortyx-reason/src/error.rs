@@ -62,6 +62,22 @@ impl fmt::Display for ReasonError {
     }
 }
 
+impl ReasonError {
+    /// The code that the client will see.
+    pub(crate) fn code(&self) -> FailureCode {
+        match self {
+            Self::Definition(_) | Self::Tool { .. } => FailureCode::ExecutionFailed,
+            Self::Model(error) => error.failure().code,
+            Self::StepsExhausted(_) => FailureCode::ReasonStepsExhausted,
+            Self::Output { issues, .. } if issues.is_empty() => FailureCode::InvalidModelJson,
+            Self::Output { .. } => FailureCode::ModelOutputSchema,
+            Self::Truncated => FailureCode::OutputTruncated,
+            Self::Cancelled => FailureCode::ExecutionCancelled,
+            Self::Context(error) => error.code(),
+        }
+    }
+}
+
 impl From<NodeError> for ReasonError {
     fn from(error: NodeError) -> Self {
         Self::Context(error)

@@ -58,7 +58,7 @@ impl NodeError {
     }
 
     /// The code that the client will see.
-    pub(crate) fn code(&self) -> FailureCode {
+    pub fn code(&self) -> FailureCode {
         match &*self.0 {
             Repr::Coded(failure) => failure.code,
             Repr::Private(_) | Repr::Unreadable(_) => FailureCode::ExecutionFailed,

@@ -34,6 +34,11 @@ pub trait Model: Send + Sync {
     /// What it is called, for people and logs.
     fn name(&self) -> &str;
 
+    /// Who provides it, in the words of the OpenTelemetry conventions for generative models where they have one: `openai`, `anthropic`, …
+    fn provider(&self) -> Option<&str> {
+        None
+    }
+
     /// What it can do.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
@@ -180,6 +185,10 @@ macro_rules! forward_model {
         impl<M: Model + ?Sized> Model for $pointer {
             fn name(&self) -> &str {
                 (**self).name()
+            }
+
+            fn provider(&self) -> Option<&str> {
+                (**self).provider()
             }
 
             fn capabilities(&self) -> Capabilities {

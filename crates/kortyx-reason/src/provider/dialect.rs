@@ -29,6 +29,16 @@ impl Dialect {
         Self { kind, model: model.to_owned() }
     }
 
+    /// The provider, as the OpenTelemetry conventions for generative models name it, else as its library does.
+    pub(super) fn provider(&self) -> &'static str {
+        match self.kind {
+            AdapterKind::OpenAI | AdapterKind::OpenAIResp => "openai",
+            AdapterKind::Gemini => "gcp.gemini",
+            AdapterKind::Xai => "x_ai",
+            kind => kind.as_lower_str(),
+        }
+    }
+
     /// The variable that the provider's key is in, where it needs one.
     pub(super) fn key_variable(&self) -> Option<&'static str> {
         self.kind.default_key_env_name()

@@ -160,6 +160,10 @@ impl Model for GenaiModel {
         &self.name
     }
 
+    fn provider(&self) -> Option<&str> {
+        Some(self.dialect.provider())
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.capabilities
     }

@@ -8,6 +8,7 @@ mod record;
 mod rejection;
 mod settle;
 mod streams;
+mod told;
 mod voice;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@ use std::{
 use kortyx_contracts::Ask as _;
 use kortyx_protocol::Issue;
 use serde_json::Value;
+use tracing::Instrument as _;
 
 use super::{
     Reasoning, contract_of,
@@ -16,6 +17,7 @@ use super::{
     record::{Gate, Opening, PassRecord, Plan, Planned, VERSION, digest},
     rejection::is_rejected,
     streams::{Ears, Streams},
+    told::PassTold,
     voice::Voice,
 };
 use crate::{
@@ -51,7 +53,8 @@ impl<T> Reasoning<'_, T> {
             let id = format!("{}/pass/{step}", this.scope);
             let spoken = this.ctx.step_within(&id, &PASS, {
                 let slot = slot.clone();
-                move || async move { this.speak(step).await.map_err(|error| leave(&slot, error)) }
+                let id = &id;
+                move || async move { this.speak(step, id).await.map_err(|error| leave(&slot, error)) }
             });
             spoken.await.map_err(|error| why(&slot, error))?
         };
@@ -76,7 +79,7 @@ impl<T> Reasoning<'_, T> {
         Ok(record)
     }
 
-    async fn speak(&self, step: u32) -> Result<PassRecord, ReasonError> {
+    async fn speak(&self, step: u32, id: &str) -> Result<PassRecord, ReasonError> {
         let tools = self.tools_now();
         let schema = self.reason.output_schema()?.filter(|_| self.reason.model.capabilities().json_schema);
         let request = ModelRequest {
@@ -86,12 +89,18 @@ impl<T> Reasoning<'_, T> {
             settings: &self.reason.settings,
         };
         let mut ears = self.ears(step)?;
-        let answer = answered(&*self.reason.model, request, self.reason.retry, self.reason.patience, &mut ears);
+        let model = &*self.reason.model;
+        let hidden = |tool: &str| self.hidden(tool);
+        let mut told = PassTold::begin(self.ctx, id, model, (&self.messages, &self.reason.settings), &hidden);
+        let answer = answered(model, request, self.reason.retry, self.reason.patience, &mut ears);
+        let answer = answer.instrument(told.span.clone());
         let collected = match self.ctx.cancelled().run_until_cancelled_owned(answer).await {
-            Some(Ok(collected)) => self.counted(&collected).map(|()| collected),
+            Some(Ok(collected)) => Ok(collected),
             Some(Err(error)) => Err(ReasonError::Model(error)),
             None => Err(ReasonError::Cancelled),
         };
+        told.end(&collected);
+        let collected = collected.and_then(|collected| self.counted(&collected).map(|()| collected));
         let record = match collected {
             Ok(collected) => self.record(step, collected, &mut ears.streams).await,
             Err(error) => Err(error),
@@ -100,6 +109,11 @@ impl<T> Reasoning<'_, T> {
             ears.hush().await;
         }
         record
+    }
+
+    /// What may not be seen of a tool's arguments and results.
+    fn hidden(&self, tool: &str) -> Vec<String> {
+        self.reason.find_tool(tool).map(|tool| tool.policy().redact.clone()).unwrap_or_default()
     }
 
     /// Who hears this pass.

@@ -6,6 +6,7 @@ use kortyx_contracts::Ask as _;
 use kortyx_runtime::Draw;
 use serde_json::Value;
 use tokio::sync::Mutex;
+use tracing::Instrument as _;
 
 use super::{
     Reasoning,
@@ -13,6 +14,7 @@ use super::{
     pass::{Slot, accepted, leave, why},
     record::{Plan, Planned, digest},
     rejection::remember_rejection,
+    told::{Called, ToolTold},
     voice::CallVoice,
 };
 use crate::{
@@ -159,6 +161,8 @@ impl<T> Reasoning<'_, T> {
         // Read before the id is used, so that it is that of the first use for all of them.
         let key: Arc<str> = self.ctx.idempotency_key(&id).into();
         let mut answers: Vec<ToolAnswer> = Vec::new();
+        let (ctx, step, call_id, approved) = (self.ctx, &*id, &*planned.call.id, order.is_none());
+        let called = Called { ctx, step, tool: &**tool, call_id, approved };
         loop {
             let slot = Slot::default();
             let context = ToolContext::new(self.ctx.clone(), &planned.call.id, &key, &answers);
@@ -167,7 +171,7 @@ impl<T> Reasoning<'_, T> {
             let ran = self.ctx.step_within(&id, draws, {
                 let slot = slot.clone();
                 move || async move {
-                    run_bound(&**tool, arguments, bound, context).await.map_err(|error| leave(&slot, error))
+                    run_bound(called, arguments, bound, context).await.map_err(|error| leave(&slot, error))
                 }
             });
             match ran.await.map_err(|error| why(&slot, error))? {
@@ -242,13 +246,14 @@ impl<T> Reasoning<'_, T> {
 
 /// Runs a tool, unless its arguments are no longer those that were decided about.
 async fn run_bound(
-    tool: &dyn Tool,
+    called: Called<'_>,
     arguments: &Value,
     bound: &str,
     context: ToolContext,
 ) -> Result<Performance, ReasonError> {
     let refused =
         |content: String| Performance::Ended(Performed { status: ToolStatus::Invalid, output: Value::Null, content });
+    let tool = called.tool;
     let arguments = match accepted(tool, arguments) {
         Ok(arguments) => arguments,
         Err(issues) => return Ok(refused(listed(&issues))),
@@ -257,7 +262,10 @@ async fn run_bound(
         return Ok(refused("the arguments are not those that were decided about; the call was not made".into()));
     }
     let name = tool.name().to_owned();
-    perform(tool, arguments, context).await.map_err(|error| ReasonError::Tool { tool: name, error })
+    let mut told = ToolTold::begin(called, &arguments);
+    let performed = perform(tool, arguments, context).instrument(told.span.clone()).await;
+    told.end(&performed);
+    performed.map_err(|error| ReasonError::Tool { tool: name, error })
 }
 
 pub(super) fn message(planned: &Planned, content: String, is_error: bool) -> Message {

@@ -22,6 +22,7 @@ mod rejections;
 mod stream;
 mod streamed_crashes;
 mod streamed_outputs;
+mod telling;
 mod tool_questions;
 mod tools;
 mod turns;

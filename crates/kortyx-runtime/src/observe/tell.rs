@@ -96,6 +96,11 @@ impl NodeContext {
         }
     }
 
+    /// Whether somebody observes the run, and hears what [`tell`](Self::tell) is given.
+    pub fn is_observed(&self) -> bool {
+        self.0.visit.is_some()
+    }
+
     /// What content the observer of the run asks for. Nothing when nobody observes it.
     pub fn captures(&self) -> Captures {
         self.0.shared.captures
