@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
-use kortyx_store::{Retention, Scalar, Scope};
+use kortyx_store::{Retention, RunStatus, Scalar, Scope};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the store cannot be used; 2 the command line is not understood; 3 there is no such thing; 4 refused, nothing \
@@ -122,6 +122,9 @@ pub(crate) struct InterruptFilter {
     /// Only of this run
     #[arg(long, value_name = "RUN")]
     pub(crate) run: Option<RunId>,
+    /// Closed ones too, of the run that --run names
+    #[arg(long, requires = "run", conflicts_with_all = ["cursor", "session", "context", "after_response"])]
+    pub(crate) all: bool,
     /// Only those that were asked after the response of their run was complete
     #[arg(long)]
     pub(crate) after_response: bool,
@@ -186,6 +189,17 @@ pub(crate) struct AnswerText {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
+    /// Lists runs, whoever they belong to, in an order of the store's own
+    #[command(visible_alias = "ls")]
+    List(RunFilter),
+    /// Draws a run from its beginning: visits, steps, questions, and who answered what
+    Trace {
+        /// The run
+        id: RunId,
+        /// Show what is asked and answered
+        #[arg(long)]
+        content: bool,
+    },
     /// Shows a run: where it stands, who holds it, what it waits for
     Show {
         /// The run
@@ -210,6 +224,21 @@ pub(crate) enum Runs {
         #[arg(long)]
         force: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunFilter {
+    /// Only with this status; several times for several
+    #[arg(long, value_name = "STATUS", value_parser = run_status)]
+    pub(crate) status: Vec<RunStatus>,
+    /// Only of this session
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<SessionId>,
+    /// Only of the workflow with this id, whatever its version
+    #[arg(long, value_name = "WORKFLOW")]
+    pub(crate) workflow: Option<String>,
+    #[command(flatten)]
+    pub(crate) page: Page,
 }
 
 #[derive(Debug, Subcommand)]
@@ -303,6 +332,11 @@ pub(crate) enum Form {
     Dot,
     /// For Mermaid
     Mermaid,
+}
+
+fn run_status(name: &str) -> Result<RunStatus, String> {
+    let all = "running, suspended, completed, failed, cancelled, expired or parked";
+    RunStatus::parse(name).ok_or_else(|| format!("a run is {all}"))
 }
 
 /// Reads `KEY=VALUE`.

@@ -1,12 +1,17 @@
 //! Questions: finding them, reading them, answering them.
 
+use std::fmt::Write as _;
+
 use kortyx_orchestrator::Answer;
 use kortyx_protocol::{RequestId, ResumeResponse, RunId, Timestamp, json};
-use kortyx_store::{InterruptQuery, Receipt, Scope};
+use kortyx_store::{InterruptQuery, Receipt, RunQuery, RunStatus, Scope, StoreExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::view::{ContentView, InterruptView, Lines, pairs, table};
+use super::{
+    runs::PAGE,
+    view::{ContentView, InterruptView, Lines, pairs, table},
+};
 use crate::{
     arguments::{AnswerArguments, AnswerText, InterruptFilter, Interrupts},
     error::CliError,
@@ -14,9 +19,6 @@ use crate::{
     report::{Report, Show},
     show::paint::{bad, bold, clean, dim, good, status, when},
 };
-
-/// The most that stores give in one page.
-const PAGE: u32 = 200;
 
 pub(super) async fn run(command: &Interrupts, store: &Inspected) -> Result<Report, CliError> {
     match command {
@@ -35,6 +37,8 @@ struct ListView {
     interrupts: Vec<InterruptView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
+    /// There are more than are listed, and no cursor to them.
+    is_cut: bool,
     #[serde(skip)]
     now: Timestamp,
 }
@@ -44,6 +48,9 @@ impl Show for ListView {
         let mut text = table(&self.interrupts, self.now);
         if let Some(next) = &self.next_cursor {
             text.push_str(&more(next));
+        }
+        if self.is_cut {
+            let _ = writeln!(text, "{}", dim("there are more: raise --limit, or say whose"));
         }
         text
     }
@@ -56,8 +63,10 @@ pub(super) fn more(cursor: &str) -> String {
 
 async fn list(filter: &InterruptFilter, store: &Inspected) -> Result<Report, CliError> {
     let scope = filter.scope.scope();
-    if scope.is_empty() && filter.run.is_none() {
-        return Err(CliError::Usage("whose questions? Give --session, --run or --context".to_owned()));
+    match &filter.run {
+        Some(run) if filter.all => return all_of(run, filter, store).await,
+        None if scope.is_empty() => return of_everybody(filter, store).await,
+        _ => {}
     }
     let mut query = InterruptQuery {
         scope,
@@ -77,7 +86,48 @@ async fn list(filter: &InterruptFilter, store: &Inspected) -> Result<Report, Cli
             break;
         }
     }
-    Report::new("interrupts", &ListView { interrupts, next_cursor: query.cursor, now: store.now().await? })
+    let (next_cursor, now) = (query.cursor, store.now().await?);
+    Report::new("interrupts", &ListView { interrupts, next_cursor, is_cut: false, now })
+}
+
+/// Every question of a run, whatever its status.
+async fn all_of(run: &RunId, filter: &InterruptFilter, store: &Inspected) -> Result<Report, CliError> {
+    let history = store.store().history(run).await?.ok_or_else(|| CliError::NotFound(format!("run {run}")))?;
+    let limit = usize::try_from(filter.page.limit).unwrap_or(usize::MAX);
+    let is_cut = history.questions.len() > limit;
+    let questions = history.questions.iter().take(limit);
+    let interrupts = questions.map(|record| InterruptView::of(record, filter.content)).collect();
+    Report::new("interrupts", &ListView { interrupts, next_cursor: None, is_cut, now: store.now().await? })
+}
+
+/// The open questions of every run: a store lists questions by whose they are, so runs are asked one by one.
+async fn of_everybody(filter: &InterruptFilter, store: &Inspected) -> Result<Report, CliError> {
+    if filter.page.cursor.is_some() {
+        return Err(CliError::Usage("--cursor goes with --session, --run or --context".to_owned()));
+    }
+    let statuses = vec![RunStatus::Suspended, RunStatus::Running, RunStatus::Parked];
+    let mut query = RunQuery { statuses, limit: PAGE, ..RunQuery::default() };
+    let limit = usize::try_from(filter.page.limit).unwrap_or(usize::MAX);
+    let mut open = Vec::new();
+    loop {
+        let page = store.store().list_runs(query.clone()).await?;
+        for run in &page.runs {
+            open.extend(store.store().open_questions(&run.run_id).await?);
+            open.retain(|question| !filter.after_response || question.after_response_completed);
+            if open.len() > limit {
+                break;
+            }
+        }
+        query.cursor = page.next;
+        if query.cursor.is_none() || open.len() > limit {
+            break;
+        }
+    }
+    let is_cut = open.len() > limit;
+    open.truncate(limit);
+    open.sort_by_key(|question| question.created_at);
+    let interrupts = open.iter().map(|record| InterruptView::of(record, filter.content)).collect();
+    Report::new("interrupts", &ListView { interrupts, next_cursor: None, is_cut, now: store.now().await? })
 }
 
 #[derive(Debug, Serialize)]

@@ -8,6 +8,7 @@ mod runs;
 mod sessions;
 mod store;
 mod topology;
+mod trace;
 mod view;
 
 use crate::{
@@ -53,7 +54,7 @@ fn say(report: &Report, options: &Options) -> Exit {
 fn writes(command: &Command) -> Option<&'static str> {
     match command {
         Command::Interrupts(Interrupts::List(_) | Interrupts::Show { .. })
-        | Command::Runs(Runs::Show { .. })
+        | Command::Runs(Runs::List(_) | Runs::Show { .. } | Runs::Trace { .. })
         | Command::Sessions(Sessions::Show { .. })
         | Command::Checkpoints(Checkpoints::List { .. } | Checkpoints::Diff { .. })
         | Command::Workflows(_)

@@ -4,24 +4,33 @@ use std::collections::BTreeMap;
 
 use kortyx_orchestrator::OrchestratorError;
 use kortyx_protocol::{Failure, RunId, SessionId, Timestamp};
-use kortyx_store::{CancelOutcome, CancelTarget, RunRecord, RunStatus, Scope, StoreExt as _};
+use kortyx_store::{CancelOutcome, CancelTarget, RunQuery, RunRecord, RunStatus, Scope, StoreExt as _};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    resume,
+    interrupts::more,
+    resume, trace,
     view::{InterruptView, Lines, context, pairs, table},
 };
 use crate::{
-    arguments::Runs,
+    arguments::{RunFilter, Runs},
     error::CliError,
     open::Inspected,
     report::{Report, Show},
-    show::paint::{bad, bold, clean, dim, open, status, when},
+    show::{
+        Table,
+        paint::{bad, bold, clean, dim, open, plain, relative, status, when},
+    },
 };
+
+/// The most that stores give in one page.
+pub(super) const PAGE: u32 = 200;
 
 pub(super) async fn run(command: &Runs, store: &Inspected) -> Result<Report, CliError> {
     match command {
+        Runs::List(filter) => list(filter, store).await,
+        Runs::Trace { id, content } => trace::trace(id, *content, store).await,
         Runs::Show { id, content } => show(id, *content, store).await,
         Runs::Cancel { id, reason } => cancel(id, reason.clone(), store).await,
         Runs::Resume { id, force } => resume::resume(id, *force, store).await,
@@ -131,6 +140,68 @@ impl RunView {
         lines.maybe("", self.unreadable.as_deref().map(|why| bad(clean(why))));
         lines
     }
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListView {
+    runs: Vec<RunView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip)]
+    now: Timestamp,
+}
+
+impl Show for ListView {
+    fn show(&self) -> String {
+        let mut table = Table::new(&["RUN", "STATUS", "WORKFLOW", "SESSION", "BEGAN", "CHANGED", "ANSWERS", ""]);
+        for run in &self.runs {
+            let note = match (&run.failure, run.is_orphan, run.is_cancel_requested && run.status == "running") {
+                (Some(failure), ..) => bad(failure.code.as_str()),
+                (None, true, _) => open("nobody drives it"),
+                (None, _, true) => open("asked to stop"),
+                _ => plain(""),
+            };
+            table.row([
+                bold(run.id.as_str().to_owned()),
+                status(run.status),
+                plain(clean(&format!("{}@{}", run.workflow, run.workflow_version)).into_owned()),
+                plain(run.session_id.as_str().to_owned()),
+                plain(relative(run.created_at, self.now)),
+                plain(relative(run.updated_at, self.now)),
+                plain(run.answers.to_string()),
+                note,
+            ]);
+        }
+        let mut text = if table.is_empty() { format!("{}\n", dim("no runs")) } else { table.render() };
+        if let Some(next) = &self.next_cursor {
+            text.push_str(&more(next));
+        }
+        text
+    }
+}
+
+async fn list(filter: &RunFilter, store: &Inspected) -> Result<Report, CliError> {
+    let mut query = RunQuery {
+        statuses: filter.status.clone(),
+        session_id: filter.session.clone(),
+        workflow: filter.workflow.clone(),
+        limit: 0,
+        cursor: filter.page.cursor.clone(),
+    };
+    let now = store.now().await?;
+    let (mut runs, mut left) = (Vec::new(), filter.page.limit);
+    while left > 0 {
+        query.limit = left.min(PAGE);
+        let page = store.store().list_runs(query.clone()).await?;
+        left = left.saturating_sub(u32::try_from(page.runs.len()).unwrap_or(u32::MAX));
+        runs.extend(page.runs.iter().map(|run| RunView::of(run, now)));
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            break;
+        }
+    }
+    Report::new("runs", &ListView { runs, next_cursor: query.cursor, now })
 }
 
 #[derive(Debug, Serialize)]

@@ -1,6 +1,8 @@
 //! What the program changes, with `--write`.
 
-use kortyx_store::RunStatus;
+use std::time::Duration;
+
+use kortyx_store::{ClaimRequest, Driver, Lease, Park, RunStatus, StoreErrorKind};
 use serde_json::json;
 
 use crate::world::{SECRET_TEXT, World};
@@ -85,4 +87,48 @@ async fn a_store_is_set_up_where_none_was() {
     let said = run(&["store", "setup", "--write"]).await;
     assert_eq!(said.code, 0, "{said:?}");
     assert_eq!(run(&["interrupts", "list", "--session", "s"]).await.code, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_set_aside_is_handed_back() {
+    let world = World::new().await;
+    let lease = claimed(&world).await;
+    let reason =
+        r#"{"version":1,"code":"WORKFLOW_CHANGED","category":"internal","message":"it is gone","retryable":false}"#;
+    world.store.park(Park { lease: lease.clone(), reason: reason.to_owned() }).await.unwrap();
+    let seen = world.json(&["runs", "list", "--status", "parked"]).await;
+    assert_eq!(seen["runs"][0]["id"], json!(lease.run_id));
+
+    let resumed = world.json(&["runs", "resume", lease.run_id.as_str(), "--write"]).await;
+
+    assert_eq!(resumed, json!({"id": lease.run_id, "outcome": "handedBack", "others": 0}));
+    assert_eq!(world.agent.worker().pass().await.unwrap().recovered, 1, "a worker takes it");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_taken_from_its_driver_only_by_force() {
+    let world = World::new().await;
+    let lease = claimed(&world).await;
+    let resume = ["runs", "resume", lease.run_id.as_str(), "--write"];
+
+    let refused = world.kortyx(&resume).await;
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.err.contains("--force"), "{refused:?}");
+    let taken = world.json(&[&resume[..], &["--force"]].concat()).await;
+
+    assert_eq!(taken["outcome"], "takenFromItsDriver");
+    let late = world.store.renew(&lease, Duration::from_secs(1), 0).await.unwrap_err();
+    assert_eq!(late.kind(), StoreErrorKind::LeaseLost, "its driver can do no harm");
+    assert_eq!(world.json(&resume).await["outcome"], "free");
+}
+
+/// A run that was answered, in the hands of a driver that does nothing.
+async fn claimed(world: &World) -> Lease {
+    let question = world.waiting().await;
+    let id = question.request_id.as_str();
+    world.json(&["interrupts", "answer", id, "--select", "approve", "--as", "ada", "--write"]).await;
+    let run = world.store.run(&world.run_of(&question).await).await.unwrap().unwrap();
+    let driver = Driver { id: "test".to_owned(), ttl: Duration::from_mins(1) };
+    let request = ClaimRequest { driver, workflows: vec![run.workflow], parked_before: None, limit: 1 };
+    world.store.claim_orphans(request).await.unwrap().remove(0).lease
 }

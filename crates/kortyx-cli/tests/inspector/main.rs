@@ -7,3 +7,4 @@ mod world;
 mod answering;
 mod looking;
 mod refusing;
+mod tracing;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_protocol::{Failure, Timestamp};
 
-pub use self::read::view;
+pub use self::read::{view, visit_of};
 use crate::workflow::DefinitionPin;
 
 /// Where a stored run stands.

@@ -4,7 +4,7 @@ use super::{RunView, Unread, sight};
 use crate::{
     engine,
     event::{Event, EventBatch},
-    state::{ROOT, RunState},
+    state::{ROOT, RunState, parse_ask_key},
     turn::RestoreError,
 };
 
@@ -67,4 +67,10 @@ fn check(state: &RunState) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The visit in which a question was asked, by the key that storage keeps with it: [`ActivationView::id`](super::ActivationView::id).
+/// `None` for a text that is no such key.
+pub fn visit_of(ask: &str) -> Option<u32> {
+    parse_ask_key(ask).map(|(activation, _)| activation)
 }
