@@ -1,6 +1,5 @@
 //! Acceptance: the one transition that decides over answers, and what it leads to.
 
-use bytes::Bytes;
 use kortyx_protocol::{Failure, RequestId, RunId, SessionId};
 use kortyx_store::{
     AnswerOutcome, AnswerRequest, Claimed, Drive, InterruptRecord, NewAnswer, Receipt, Refusal, RunRecord, RunStatus,
@@ -74,13 +73,14 @@ impl Inner {
         // Only code that knows where a question was asked can go on after it.
         let unknown = records.iter().find(|record| self.engine.registry().latest(&record.workflow).is_none());
         let drives = self.settings.drives && unknown.is_none();
-        let said: Vec<Bytes> = answers.iter().map(|answer| answer.answer.clone()).collect();
+        let said = self.said(&answers);
         let request = AnswerRequest { answers, driver: drives.then(|| self.driver()) };
         let asked: Vec<RequestId> = request.answers.iter().map(|answer| answer.request_id.clone()).collect();
         let ends = request.answers.iter().zip(records).any(|(answer, record)| answer.cancel && !record.optional_cancel);
+        let also = if ends { self.open_beside(first, &asked).await } else { Vec::new() };
         let (receipts, next) = match transition("answer", self.store.answer(request)).await? {
             AnswerOutcome::Accepted(receipts, drive) => {
-                let run = Answered { records, said: &said, receipts: &receipts };
+                let run = Answered { records, said: &said, receipts: &receipts, also: &also };
                 self.tell_answered(&run, &drive, unknown, ends).await;
                 (receipts, self.next(drive, &first.run_id, unknown))
             }

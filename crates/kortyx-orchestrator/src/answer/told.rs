@@ -1,9 +1,9 @@
 //! What is told of answers.
 
 use bytes::Bytes;
-use kortyx_protocol::{FailureCode, RawJson};
+use kortyx_protocol::{FailureCode, RawJson, RequestId};
 use kortyx_runtime::Content;
-use kortyx_store::{Drive, InterruptRecord, Receipt};
+use kortyx_store::{Drive, InterruptQuery, InterruptRecord, NewAnswer, Receipt};
 
 use crate::{
     OrchestratorError, RefusalReason, RefusedAnswer,
@@ -14,9 +14,11 @@ use crate::{
 /// Answers that were accepted, each with its question and its receipt.
 pub(super) struct Answered<'a> {
     pub(super) records: &'a [InterruptRecord],
-    /// The answers as canonical JSON.
+    /// The answers as canonical JSON, where they are told.
     pub(super) said: &'a [Bytes],
     pub(super) receipts: &'a [Receipt],
+    /// Other questions of the run that were open before.
+    pub(super) also: &'a [InterruptRecord],
 }
 
 impl Inner {
@@ -35,8 +37,7 @@ impl Inner {
             Drive::Left => ResumeOutcome::Kept,
             Drive::Granted(_) | Drive::Driven | Drive::Ended(_) => ResumeOutcome::Resumed,
         };
-        let both = answered.records.iter().zip(answered.said).zip(answered.receipts);
-        for ((record, said), receipt) in both {
+        for (place, (record, receipt)) in answered.records.iter().zip(answered.receipts).enumerate() {
             self.telemetry.record(|| {
                 let about = self.about(record, drive);
                 let request_id = record.request_id.clone();
@@ -44,15 +45,37 @@ impl Inner {
                     return Fact::InterruptCancelled { request_id, about, reason: CancelReason::Answer };
                 }
                 let captures = self.telemetry.captures();
-                let answer = if captures.input { content(said) } else { None };
+                let answer = answered.said.get(place).and_then(content);
                 let actor = receipt.actor.clone().filter(|_| captures.actor);
                 let (resolved_at, wait) = (receipt.at, receipt.at.since(record.created_at));
                 Fact::InterruptResolved { request_id, about, outcome, resolved_at, wait, actor, answer }
             });
         }
         if let (Drive::Ended(status), Some(record)) = (drive, answered.records.first()) {
+            for other in answered.also {
+                let (request_id, reason) = (other.request_id.clone(), CancelReason::Answer);
+                let about = || self.about(other, drive);
+                self.telemetry.record(|| Fact::InterruptCancelled { request_id, about: about(), reason });
+            }
             self.tell_ended(&record.run_id, *status, Some(self.telemetry.of_question(record))).await;
         }
+    }
+
+    /// The answers, where they are told.
+    pub(super) fn said(&self, answers: &[NewAnswer]) -> Vec<Bytes> {
+        let is_told = self.telemetry.captures().input;
+        if is_told { answers.iter().map(|answer| answer.answer.clone()).collect() } else { Vec::new() }
+    }
+
+    /// The open questions of a run beside these, where somebody is told what becomes of them.
+    pub(super) async fn open_beside(&self, of: &InterruptRecord, asked: &[RequestId]) -> Vec<InterruptRecord> {
+        if !self.telemetry.is_on() {
+            return Vec::new();
+        }
+        let query = InterruptQuery { run_id: Some(of.run_id.clone()), ..InterruptQuery::default() };
+        let mut open = self.all_interrupts(query).await.unwrap_or_default();
+        open.retain(|record| !asked.contains(&record.request_id));
+        open
     }
 
     fn about(&self, record: &InterruptRecord, drive: &Drive) -> Correlation {

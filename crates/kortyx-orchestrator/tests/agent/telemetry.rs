@@ -265,6 +265,20 @@ async fn a_cancelled_run_is_told_with_its_questions_and_why() {
     assert_eq!((*status, about.workflow_id(), about.node()), (RunStatus::Cancelled, Some("pair"), None));
 }
 
+#[tokio::test]
+async fn a_cancelling_answer_is_told_of_every_question_that_it_closes() {
+    let (world, sink) = (World::new(), Watching::default());
+    let workflow = pair();
+    let agent = builder(&world, sink.clone()).workflow(&workflow).build().await.unwrap();
+    let asked = ask(&agent, &workflow).await;
+    sink.take();
+    agent.resume(&handle(&asked, "a"), ResumeResponse::Cancel).await.unwrap();
+    let facts = sink.take();
+    let cancelled = |fact: &&Fact| matches!(fact, Fact::InterruptCancelled { reason: CancelReason::Answer, .. });
+    assert_eq!(facts.iter().filter(cancelled).count(), 2, "{facts:?}");
+    assert_eq!(facts.len(), 3, "{facts:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_driver_that_lost_its_lease_says_so() {
     let (world, gate, sink) = (World::new(), Gate::new(), Watching::default());

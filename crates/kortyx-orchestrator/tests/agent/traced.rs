@@ -1,8 +1,10 @@
 //! Where runs are found in tracing: the client is told, and the next drive is linked, in whatever process.
 
 use std::{
+    collections::BTreeMap,
+    fmt,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,7 +14,8 @@ use kortyx_orchestrator::{Agent, Answer, ChatOptions, Correlation, Fact, Telemet
 use kortyx_protocol::{ResumeHandle, ResumeResponse, StreamChunk};
 use kortyx_store::{ClaimRequest, Driver, Store};
 use tracing::{
-    Event, Metadata, Span, Subscriber,
+    Dispatch, Event, Metadata, Span, Subscriber,
+    field::{Field, Visit},
     span::{Attributes, Id, Record},
 };
 
@@ -21,20 +24,49 @@ use crate::{
     world::{World, ask, handle, review},
 };
 
-/// Gives every span a number, and forgets it.
+/// Gives every span a number, and keeps its name and its fields.
 #[derive(Clone, Default)]
-struct Numbers(Arc<AtomicU64>);
+struct Numbers(Arc<AtomicU64>, Arc<Mutex<BTreeMap<u64, Fields>>>);
+
+/// The fields of a span, its name among them.
+#[derive(Clone, Default)]
+struct Fields(BTreeMap<String, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+}
+
+impl Numbers {
+    /// The spans of this name, in the order in which they began.
+    fn named(&self, name: &str) -> Vec<BTreeMap<String, String>> {
+        let spans = self.1.lock().unwrap();
+        spans.values().filter(|fields| fields.0["name"] == name).map(|fields| fields.0.clone()).collect()
+    }
+}
 
 impl Subscriber for Numbers {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
 
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(self.0.fetch_add(1, Ordering::SeqCst) + 1)
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let id = self.0.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut fields = Fields([("name".to_owned(), span.metadata().name().to_owned())].into());
+        span.record(&mut fields);
+        self.1.lock().unwrap().insert(id, fields);
+        Id::from_u64(id)
     }
 
-    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        values.record(self.1.lock().unwrap().get_mut(&id.into_u64()).unwrap());
+    }
+
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, _: &Event<'_>) {}
     fn enter(&self, _: &Id) {}
@@ -79,8 +111,20 @@ async fn agent(world: &World, sink: impl TelemetrySink) -> Agent {
 }
 
 fn run_in<R>(work: impl Future<Output = R>) -> R {
+    run_seen(&Numbers::default(), work)
+}
+
+/// Has spans be made wherever a subscriber of a thread may want them. What `tracing` knows of a place is of the process: as long as one
+/// subscriber is all there is, a thread without any may settle that nobody wants the spans of a place.
+fn keep_subscribers() {
+    static KEPT: OnceLock<[Dispatch; 2]> = OnceLock::new();
+    KEPT.get_or_init(|| [Dispatch::new(Numbers::default()), Dispatch::new(Numbers::default())]);
+}
+
+fn run_seen<R>(spans: &Numbers, work: impl Future<Output = R>) -> R {
+    keep_subscribers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tracing::subscriber::with_default(Numbers::default(), || runtime.block_on(work))
+    tracing::subscriber::with_default(spans.clone(), || runtime.block_on(work))
 }
 
 fn hex(byte: u8) -> String {
@@ -145,4 +189,25 @@ fn without_ids_nothing_is_sent_and_nothing_is_stored() {
     let asked = run_in(async { handle(&ask(&agent(&world, Traced::new(3)).await, &review()).await, "approval") });
     let stored = run_in(snapshot(&world, &asked));
     assert!(stored.contains(&format!("\"trace_parent\":\"00-{}-", hex(3))), "{stored}");
+}
+
+#[test]
+fn b181_every_drive_has_a_span_and_a_pause_is_no_error_in_it() {
+    let (world, spans) = (World::new(), Numbers::default());
+    run_seen(&spans, async {
+        let agent = agent(&world, Traced::new(1)).await;
+        let asked = handle(&ask(&agent, &review()).await, "approval");
+        agent.resume(&asked, ResumeResponse::select(["approve"])).await.unwrap();
+    });
+    let runs = spans.named("kortyx.run");
+    let outcomes: Vec<_> = runs.iter().map(|run| run["kortyx.outcome"].as_str()).collect();
+    assert_eq!(outcomes, ["paused", "completed"]);
+    for run in &runs {
+        assert!(!run.contains_key("otel.status_code") && !run.contains_key("error.type"), "{run:?}");
+        assert_eq!((run["session.id"].as_str(), run["user.id"].as_str()), ("session-1", "session-1"));
+        assert_eq!((run["otel.name"].as_str(), run["kortyx.workflow"].as_str()), ("run review", "review"));
+    }
+    let transitions: Vec<_> =
+        spans.named("kortyx.store").iter().map(|span| span["kortyx.transition"].clone()).collect();
+    assert_eq!(transitions, ["suspend", "answer", "finish"]);
 }

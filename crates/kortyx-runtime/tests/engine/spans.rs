@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -12,7 +12,7 @@ use std::{
 use kortyx_runtime::{NodeContext, NodeError, NodeOutput, NodeResult};
 use serde_json::json;
 use tracing::{
-    Event, Instrument as _, Metadata, Subscriber,
+    Dispatch, Event, Instrument as _, Metadata, Subscriber,
     field::{Field, Visit},
     info_span,
     span::{Attributes, Id, Record},
@@ -143,7 +143,15 @@ async fn deep(ctx: NodeContext) -> NodeResult {
     Ok(NodeOutput::new().data("answer", &answer))
 }
 
+/// Has spans be made wherever a subscriber of a thread may want them. What `tracing` knows of a place is of the process: as long as one
+/// subscriber is all there is, a thread without any may settle that nobody wants the spans of a place.
+fn keep_subscribers() {
+    static KEPT: OnceLock<[Dispatch; 2]> = OnceLock::new();
+    KEPT.get_or_init(|| [Dispatch::new(Spans::default()), Dispatch::new(Spans::default())]);
+}
+
 fn run_in<R>(spans: &Spans, work: impl Future<Output = R>) -> R {
+    keep_subscribers();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     tracing::subscriber::with_default(spans.clone(), || runtime.block_on(work))
 }
