@@ -1,6 +1,10 @@
 //! What an observer is told of models and tools: once, with what they used and how they ended, and content only where it asks.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use kortyx_memory::MemoryStore;
 use kortyx_orchestrator::{Agent, Captures, Content, End, Fact, TelemetrySink};
@@ -8,6 +12,11 @@ use kortyx_protocol::FailureCode;
 use kortyx_reason::{ModelError, ModelErrorKind, Script, ScriptedModel};
 use kortyx_runtime::Workflow;
 use serde_json::json;
+use tracing::{
+    Dispatch, Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span::{Attributes, Id, Record},
+};
 
 use crate::world::{Effects, answer, data, failure, gated, reasoning, run, with};
 
@@ -122,4 +131,84 @@ async fn prompts_arguments_and_results_are_told_by_their_switch_without_what_a_t
         assert!(!content.contains("424242"), "what a tool hides is hidden everywhere: {content}");
         assert!(!format!("{facts:?}").contains("planted"));
     }
+}
+
+/// Keeps the fields of every span, its name among them.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Vec<Fields>>>);
+
+#[derive(Debug, Clone, Default)]
+struct Fields(BTreeMap<String, String>);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+}
+
+impl Subscriber for Spans {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields([("name".to_owned(), span.metadata().name().to_owned())].into());
+        span.record(&mut fields);
+        let mut all = self.0.lock().unwrap();
+        all.push(fields);
+        Id::from_u64(all.len() as u64)
+    }
+
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        let at = usize::try_from(id.into_u64()).unwrap() - 1;
+        values.record(&mut self.0.lock().unwrap()[at]);
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn spans_of_models_and_tools_follow_the_conventions_for_generative_models() {
+    // As long as one subscriber is all there is, a thread without any may settle that nobody wants the spans of a place.
+    let _kept = [Dispatch::new(Spans::default()), Dispatch::new(Spans::default())];
+    let (spans, effects) = (Spans::default(), Effects::default());
+    let calls = Script::new().call("order", json!({"what": "tea"})).usage(7, 5);
+    let model = ScriptedModel::new([calls, Script::new().text("Done.")]);
+    let workflow = reasoning(move || with(&model).tool(effects.tool("order")));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(spans.clone(), || {
+        runtime.block_on(async { data(run(&crate::world::agent(&workflow).await, &workflow).await) })
+    });
+    let all = spans.0.lock().unwrap();
+    let named = |name: &str| all.iter().find(|fields| fields.0["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    let chat = named("kortyx.model");
+    for (field, value) in [
+        ("otel.name", "chat scripted"),
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.request.model", "scripted"),
+        ("gen_ai.usage.input_tokens", "7"),
+        ("gen_ai.usage.output_tokens", "5"),
+        ("gen_ai.response.finish_reasons", "tool_calls"),
+        ("kortyx.outcome", "completed"),
+    ] {
+        assert_eq!(chat.0.get(field).map(String::as_str), Some(value), "{field}: {chat:?}");
+    }
+    let tool = named("kortyx.tool");
+    for (field, value) in [
+        ("otel.name", "execute_tool order"),
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "order"),
+        ("gen_ai.tool.call.id", "call_0_0"),
+    ] {
+        assert_eq!(tool.0.get(field).map(String::as_str), Some(value), "{field}: {tool:?}");
+    }
+    assert_eq!(chat.0["gen_ai.conversation.id"], tool.0["gen_ai.conversation.id"]);
+    assert!(!chat.0.contains_key("error.type") && !tool.0.contains_key("error.type"));
 }
