@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::workspace::Member;
 
+/// The crate that each set is checked with, so that procedural macros are built once for all of them.
+pub(crate) const MACROS: &str = "xtask-macros";
+
 /// A choice of features of one crate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FeatureSet {

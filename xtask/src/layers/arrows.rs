@@ -1,6 +1,7 @@
 //! Which crate of the workspace may depend on which.
 
 use super::Verdict;
+use crate::features::MACROS;
 use crate::workspace::{Dependency, Member};
 
 /// The place of a crate in the layers.
@@ -66,6 +67,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "kortyx-demo", reach: Reach::Everything },
     Layer { name: "kortyx-load", reach: Reach::Everything },
     Layer { name: "xtask", reach: Reach::Only(&[]) },
+    Layer { name: MACROS, reach: Reach::Only(&[]) },
 ];
 
 /// One verdict for each crate.
@@ -102,7 +104,7 @@ impl Layer {
     }
 
     fn is_below_the_top(&self) -> bool {
-        !matches!(self.reach, Reach::Everything) && self.name != "xtask"
+        !matches!(self.reach, Reach::Everything) && !["xtask", MACROS].contains(&self.name)
     }
 }
 

@@ -11,7 +11,7 @@ use super::lane::{APART, Chosen, Env, Lane, Step};
 use super::programs::Programs;
 use crate::console::{describe, say};
 use crate::error::Error;
-use crate::features::feature_sets;
+use crate::features::{MACROS, feature_sets};
 use crate::interrupt;
 use crate::layers;
 use crate::process::{self, Ended};
@@ -138,11 +138,11 @@ impl<'a> Runner<'a> {
         Ok(verdicts.iter().map(|verdict| Tally::of(verdict.faults.is_empty())).sum())
     }
 
-    /// Clippy does what a check does and also finds code that a feature set leaves unused.
+    /// Clippy does what a check does and also finds code that a feature set leaves unused. All sets build procedural macros alike.
     fn feature_sets(&self, lane: &Lane) -> Result<Tally, Error> {
         let mut sum = Tally::default();
         for set in self.workspace.members.iter().filter(|member| member.published).flat_map(feature_sets) {
-            let mut args = vec!["clippy", "--no-deps", "--package", &set.package];
+            let mut args = vec!["clippy", "--no-deps", "--package", MACROS, "--package", &set.package];
             args.extend(set.args.iter().map(String::as_str));
             args.extend(["--", "--deny", "warnings"]);
             sum += self.check(lane, &format!("{} with {}", set.package, set.label), &args, &[])?;
