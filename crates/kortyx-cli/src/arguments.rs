@@ -9,7 +9,7 @@ use kortyx_store::{Retention, RunStatus, Scalar, Scope};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the store cannot be used; 2 the command line is not understood; 3 there is no such thing; 4 refused, nothing \
-changed; 5 it would write and --write is missing.
+changed; 5 it would write and --write is missing; 6 `store check` found something broken.
 
 Without --store the store is the one that KORTYX_POSTGRES_URL, KORTYX_REDIS_URL, REDIS_URL, KORTYX_FRAMEWORK_REDIS_URL or \
 KORTYX_SQLITE_PATH names, the first one set.";
@@ -243,6 +243,13 @@ pub(crate) struct RunFilter {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
+    /// Lists the sessions that runs are kept of, with the number of their runs
+    #[command(visible_alias = "ls")]
+    List {
+        /// Look at this many runs at most
+        #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+        runs: u64,
+    },
     /// Shows a session: its newest checkpoint, its open questions
     Show {
         /// The session
@@ -279,6 +286,27 @@ pub(crate) enum Store {
     Setup,
     /// Removes what is no longer kept, in small batches
     Prune(PruneArguments),
+    /// Counts runs by status and workflow: reads every run
+    Stats {
+        /// Count at most this many
+        #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
+        limit: u64,
+    },
+    /// Looks whether what is stored keeps its promises: reads every run with its questions, and their sessions' checkpoints
+    Check(CheckArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Only this session
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<SessionId>,
+    /// Look at this many runs at most
+    #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
+    pub(crate) limit: u64,
+    /// Payloads are encrypted: look only at what stands beside them
+    #[arg(long)]
+    pub(crate) opaque: bool,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     Refused = 4,
     /// It would write, and `--write` is not given.
     ReadOnly = 5,
+    /// `store check` found something broken.
+    Broken = 6,
 }
 
 impl From<Exit> for ExitCode {

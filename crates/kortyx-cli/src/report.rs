@@ -37,6 +37,11 @@ impl Report {
         Ok(Self { json, text: view.show(), exit: Exit::Done })
     }
 
+    pub(crate) fn ending(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
     /// Whether both say the same to a program: times that people read as "3 s ago" do not count.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.json == other.json

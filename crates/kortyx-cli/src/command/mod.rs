@@ -1,11 +1,13 @@
 //! What each command does.
 
+mod check;
 mod checkpoints;
 mod completions;
 mod interrupts;
 mod resume;
 mod runs;
 mod sessions;
+mod stats;
 mod store;
 mod topology;
 mod trace;
@@ -55,8 +57,9 @@ fn writes(command: &Command) -> Option<&'static str> {
     match command {
         Command::Interrupts(Interrupts::List(_) | Interrupts::Show { .. })
         | Command::Runs(Runs::List(_) | Runs::Show { .. } | Runs::Trace { .. })
-        | Command::Sessions(Sessions::Show { .. })
+        | Command::Sessions(Sessions::List { .. } | Sessions::Show { .. })
         | Command::Checkpoints(Checkpoints::List { .. } | Checkpoints::Diff { .. })
+        | Command::Store(Store::Stats { .. } | Store::Check(_))
         | Command::Workflows(_)
         | Command::Completions { .. } => None,
         Command::Interrupts(Interrupts::Answer(_)) => Some("interrupts answer"),

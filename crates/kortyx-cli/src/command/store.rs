@@ -3,6 +3,7 @@
 use kortyx_protocol::Timestamp;
 use serde::Serialize;
 
+use super::{check, stats};
 use crate::{
     arguments::{PruneArguments, Store},
     error::CliError,
@@ -14,6 +15,8 @@ use crate::{
 pub(super) async fn run(command: &Store, store: &Inspected) -> Result<Report, CliError> {
     match command {
         Store::Setup => setup(store).await,
+        Store::Stats { limit } => stats::stats(*limit, store).await,
+        Store::Check(arguments) => check::check(arguments, store).await,
         Store::Prune(arguments) => prune(arguments, store).await,
     }
 }

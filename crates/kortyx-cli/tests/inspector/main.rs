@@ -5,6 +5,7 @@
 mod world;
 
 mod answering;
+mod checking;
 mod looking;
 mod refusing;
 mod tracing;
