@@ -61,6 +61,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: HTTP, reach: Reach::Only(&[PROTOCOL, STORE, ORCHESTRATOR]) },
     Layer { name: "kortyx", reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR], ABOVE) },
     Layer { name: "kortyx-testkit", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR]) },
+    Layer { name: "kortyx-refused", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME]) },
     Layer { name: "kortyx-tests", reach: Reach::Everything },
     Layer { name: "kortyx-bench", reach: Reach::Everything },
     Layer { name: "kortyx-cli", reach: Reach::Everything },
