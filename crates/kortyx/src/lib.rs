@@ -21,6 +21,8 @@ pub use kortyx_runtime as runtime;
 #[cfg(feature = "sqlite")]
 pub use kortyx_sqlite as sqlite;
 pub use kortyx_store as store;
+#[cfg(feature = "telemetry")]
+pub use kortyx_telemetry as telemetry;
 
 pub use kortyx_contracts::*;
 // The derive names this crate in what it writes, so that one dependency is enough.
@@ -86,6 +88,9 @@ mod guide {
     mod replay {}
     #[doc = include_str!("../../../docs/guide/stores.md")]
     mod stores {}
+    #[cfg(feature = "telemetry")]
+    #[doc = include_str!("../../../docs/guide/telemetry.md")]
+    mod telemetry {}
     #[cfg(all(feature = "genai", feature = "mcp"))]
     #[doc = include_str!("../../../docs/guide/tools.md")]
     mod tools {}

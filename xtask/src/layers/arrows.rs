@@ -28,10 +28,11 @@ const REASON: &str = "kortyx-reason";
 const STORE: &str = "kortyx-store";
 const ORCHESTRATOR: &str = "kortyx-orchestrator";
 const HTTP: &str = "kortyx-http";
+const TELEMETRY: &str = "kortyx-telemetry";
 const ADAPTERS: &[&str] =
     &["kortyx-cache", "kortyx-codec", "kortyx-memory", "kortyx-postgres", "kortyx-redis", "kortyx-sqlite"];
 
-/// What the facade takes behind features: the adapters, the routes and reasoning.
+/// What the facade takes behind features: the adapters, the routes, reasoning and telemetry.
 const ABOVE: &[&str] = &[
     "kortyx-cache",
     "kortyx-codec",
@@ -41,6 +42,7 @@ const ABOVE: &[&str] = &[
     REASON,
     "kortyx-redis",
     "kortyx-sqlite",
+    TELEMETRY,
 ];
 
 /// The arrows of `ARCHITECTURE.md`, lowest layer first. A new crate needs a row; a new adapter also one in `ADAPTERS`.
@@ -59,6 +61,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "kortyx-redis", reach: Reach::Only(&[PROTOCOL, STORE]) },
     Layer { name: ORCHESTRATOR, reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE], ADAPTERS) },
     Layer { name: HTTP, reach: Reach::Only(&[PROTOCOL, STORE, ORCHESTRATOR]) },
+    Layer { name: TELEMETRY, reach: Reach::Only(&[PROTOCOL, RUNTIME, STORE, ORCHESTRATOR]) },
     Layer { name: "kortyx", reach: Reach::Optionally(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR], ABOVE) },
     Layer { name: "kortyx-testkit", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME, STORE, ORCHESTRATOR]) },
     Layer { name: "kortyx-refused", reach: Reach::Only(&[PROTOCOL, CONTRACTS, RUNTIME]) },

@@ -1,0 +1,10 @@
+//! An agent, its reporter, and a receiver on this machine that checks every byte and misbehaves.
+
+#[cfg(test)]
+mod receiver;
+#[cfg(test)]
+mod reports;
+#[cfg(test)]
+mod sinks;
+#[cfg(test)]
+mod world;
