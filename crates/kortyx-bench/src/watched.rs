@@ -14,7 +14,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, Store, StoreError, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signals, Store, StoreError,
+    StoreStats, Suspend, Suspended,
 };
 
 use crate::{error::Error, number::float, template::Template};
@@ -186,6 +187,16 @@ impl Store for Watched {
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         count(&self.reads);
         self.inner.history(run_id).await
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        count(&self.reads);
+        self.inner.list_sessions(query).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        count(&self.reads);
+        self.inner.stats().await
     }
 
     async fn append_checkpoint(

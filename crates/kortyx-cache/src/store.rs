@@ -8,8 +8,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CacheableStore, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage,
     ClaimRequest, Claimed, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage,
     InterruptQuery, InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, PayloadCache, Placement, Pruned, Record,
-    Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, Store,
-    StoreError, Suspend, Suspended,
+    Recorded, Renewed, Retention, Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage,
+    SessionQuery, Signals, Store, StoreError, StoreStats, Suspend, Suspended,
 };
 
 use crate::{CacheConfig, CacheCounts, guard::Guard};
@@ -116,6 +116,14 @@ impl<S: CacheableStore, C: PayloadCache> Store for CachedStore<S, C> {
 
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         self.inner.history(run_id).await
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        self.inner.list_sessions(query).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.inner.stats().await
     }
 
     async fn append_checkpoint(

@@ -9,8 +9,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     Drive, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
     InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Refusal, Renewed,
-    Retention, Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, Store, StoreError,
-    Suspend, Suspended,
+    Retention, Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signals,
+    Store, StoreError, StoreStats, Suspend, Suspended,
 };
 
 use crate::{PayloadCodec, opened::Opener, sealed::Sealer};
@@ -230,6 +230,14 @@ impl<S: Store + ?Sized> Store for CodecStore<S> {
 
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         self.inner.history(run_id).await?.map(|history| self.opener("history").history(history)).transpose()
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        self.inner.list_sessions(query).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.inner.stats().await
     }
 
     async fn append_checkpoint(

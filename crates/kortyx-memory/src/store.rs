@@ -12,8 +12,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     Clock, ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery,
     InterruptRecord, Lease, NewCheckpoint, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind,
-    Suspend, Suspended, SystemClock,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signal, Signals, Store,
+    StoreError, StoreErrorKind, StoreStats, Suspend, Suspended, SystemClock,
 };
 use tokio::sync::broadcast;
 
@@ -208,6 +208,14 @@ impl Store for MemoryStore {
 
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         self.transition("history", |t| t.history(run_id))
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        self.transition("list sessions", |t| t.list_sessions(&query))
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.transition("stats", |t| Ok(t.stats()))
     }
 
     async fn append_checkpoint(

@@ -3,15 +3,16 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use kortyx_protocol::{RequestId, RunId, SessionId, Timestamp};
+use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId, Timestamp};
 use kortyx_store::{
     AnswerOutcome, AnswerRecord, CancelOutcome, CheckpointRecord, ChunkPage, Claimed, Drive, InterruptRecord, Lease,
-    NewInterrupt, Receipt, Refusal, Revision, RunHistory, RunRecord, RunStatus,
+    NewInterrupt, Receipt, Refusal, Revision, RunHistory, RunRecord, RunStatus, SessionPage, SessionRecord, StoreStats,
 };
 use serde::Deserialize;
 
 use crate::{
     client::Row,
+    request,
     row::{self, Malformed, Reading, ReceiptData},
 };
 
@@ -25,6 +26,7 @@ pub(crate) struct Head {
     pub(crate) next: Option<(i64, i64)>,
     /// The key of the last run that a page of runs looked at, when there may be another page.
     pub(crate) edge: Option<i64>,
+    counts: Option<CountsData>,
     pub(crate) fence: u64,
     pub(crate) until: i64,
     pub(crate) cancel_requested: bool,
@@ -55,6 +57,24 @@ pub(crate) struct Head {
 }
 
 #[derive(Debug, Deserialize)]
+struct CountsData {
+    runs: BTreeMap<String, u64>,
+    questions: u64,
+    sessions: u64,
+    checkpoints: u64,
+}
+
+#[derive(Deserialize)]
+struct SessionData {
+    key: i64,
+    session_id: SessionId,
+    head: CheckpointId,
+    turn_index: u64,
+    head_at: i64,
+    active_runs: u64,
+}
+
+#[derive(Debug, Deserialize)]
 struct CancelData {
     kind: String,
     run_id: RunId,
@@ -82,6 +102,8 @@ pub(crate) struct Reply {
     pub(crate) chunks: Vec<Bytes>,
     /// Entries of a run that nobody is handed.
     pub(crate) entries: Vec<Bytes>,
+    /// Sessions with their keys.
+    sessions: Vec<(i64, SessionRecord)>,
 }
 
 /// A run that is handed out.
@@ -126,6 +148,7 @@ impl Reply {
                 self.snapshots.push((run_id, row::payload(row, 0)?));
             }
             "chunk" => self.chunks.push(row::payload(row, 0)?),
+            "session" => self.sessions.push(session(row)?),
             "checkpoint" => self.checkpoints.push(row::checkpoint(row)?),
             "asked" => {
                 let question = row::question(row)?;
@@ -210,6 +233,28 @@ impl Reply {
         Some(history)
     }
 
+    /// A page of sessions, of which there may be one more than asked for.
+    pub(crate) fn into_sessions(mut self, limit: u32) -> SessionPage {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = self.sessions.len() > limit;
+        self.sessions.truncate(limit);
+        let last = self.sessions.last().filter(|_| has_more);
+        let next = last.map(|(key, _)| request::cursor_of_sessions(*key));
+        SessionPage { sessions: self.sessions.into_iter().map(|(_, session)| session).collect(), next }
+    }
+
+    pub(crate) fn into_stats(self) -> Reading<StoreStats> {
+        let counts = self.head.counts.ok_or_else(|| Malformed("a reply has no counts".to_owned()))?;
+        let mut stats = StoreStats::default();
+        for (status, number) in counts.runs {
+            stats.runs.add(row::status(&status)?, number);
+        }
+        stats.open_questions = counts.questions;
+        stats.sessions = counts.sessions;
+        stats.checkpoints = counts.checkpoints;
+        Ok(stats)
+    }
+
     pub(crate) fn into_cancelled(self) -> Reading<Vec<CancelOutcome>> {
         let outcome = |data: CancelData| match data.kind.as_str() {
             "cancelled" => Ok(CancelOutcome::Cancelled(data.run_id)),
@@ -221,6 +266,12 @@ impl Reply {
         };
         self.head.outcomes.into_iter().map(outcome).collect()
     }
+}
+
+fn session(row: &Row) -> Reading<(i64, SessionRecord)> {
+    let SessionData { key, session_id, head, turn_index, head_at, active_runs } = row::data(row)?;
+    let head_at = Timestamp::from_millis(head_at);
+    Ok((key, SessionRecord { session_id, head, turn_index, head_at, active_runs }))
 }
 
 fn lost(row: &Row) -> Malformed {

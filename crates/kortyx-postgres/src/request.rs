@@ -9,7 +9,7 @@ use bytes::Bytes;
 use kortyx_protocol::RunId;
 use kortyx_store::{
     AskKey, Driver, InterruptQuery, Lease, NewCheckpoint, NewInterrupt, NewResponse, NewRun, Reissue, RunQuery, RunRef,
-    RunStatus, Scalar, Scope, StoreError, StoreErrorKind, WorkflowPin,
+    RunStatus, Scalar, Scope, SessionQuery, StoreError, StoreErrorKind, WorkflowPin,
 };
 use serde_json::{Map, Value, json};
 
@@ -73,6 +73,8 @@ pub(crate) fn of_inspection(operation: &str) -> Option<&'static str> {
     match operation {
         "list_runs" => Some(include_str!("queries/list_runs.sql")),
         "history" => Some(include_str!("queries/history.sql")),
+        "list_sessions" => Some(include_str!("queries/list_sessions.sql")),
+        "stats" => Some(include_str!("queries/stats.sql")),
         _ => None,
     }
 }
@@ -82,8 +84,9 @@ fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-/// What the cursor of a page of runs starts with; the key of the last run that was looked at follows.
+/// What cursors of pages of runs and sessions start with; the key of the last one that was looked at follows.
 const RUNS: &str = "runs.";
+const SESSIONS: &str = "sessions.";
 
 /// A request that is being put together.
 pub(crate) struct Draft {
@@ -330,10 +333,7 @@ fn read_cursor(cursor: &str) -> Option<(i64, i64)> {
 
 /// A page of runs to read, from the place that a cursor names; `None` when no page gave the cursor.
 pub(crate) fn page_of_runs(query: &RunQuery, limit: u32) -> Option<Draft> {
-    let before = match &query.cursor {
-        Some(cursor) => cursor.strip_prefix(RUNS)?.parse::<i64>().ok().filter(|before| *before >= 0)?,
-        None => i64::MAX,
-    };
+    let before = key_of(RUNS, query.cursor.as_deref())?;
     let statuses: Vec<_> = query.statuses.iter().map(|status| RunStatus::as_str(*status)).collect();
     let draft = Draft::new()
         .with("before", before)
@@ -342,6 +342,22 @@ pub(crate) fn page_of_runs(query: &RunQuery, limit: u32) -> Option<Draft> {
         .with("workflow", query.workflow.as_deref().map(encode))
         .with("limit", limit);
     Some(draft)
+}
+
+/// The same for sessions.
+pub(crate) fn page_of_sessions(query: &SessionQuery, limit: u32) -> Option<Draft> {
+    Some(Draft::new().with("before", key_of(SESSIONS, query.cursor.as_deref())?).with("limit", limit))
+}
+
+/// The key before which a page is; every key is before the one of a listing's start.
+fn key_of(kind: &str, cursor: Option<&str>) -> Option<i64> {
+    let Some(cursor) = cursor else { return Some(i64::MAX) };
+    cursor.strip_prefix(kind)?.parse().ok().filter(|before| *before >= 0)
+}
+
+/// The cursor of a page of sessions with smaller keys.
+pub(crate) fn cursor_of_sessions(edge: i64) -> String {
+    format!("{SESSIONS}{edge}")
 }
 
 /// The cursor of a page of runs with smaller keys.

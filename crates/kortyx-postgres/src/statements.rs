@@ -19,6 +19,8 @@ pub(crate) struct Statements {
     interrupt: Arc<str>,
     list_runs: Arc<str>,
     history: Arc<str>,
+    list_sessions: Arc<str>,
+    stats: Arc<str>,
 }
 
 impl Statements {
@@ -35,6 +37,8 @@ impl Statements {
             interrupt: config.render(include_str!("queries/interrupt.sql")).into(),
             list_runs: inspection("list_runs"),
             history: inspection("history"),
+            list_sessions: inspection("list_sessions"),
+            stats: inspection("stats"),
         }
     }
 
@@ -50,6 +54,8 @@ impl Statements {
             "interrupt" => &self.interrupt,
             "list_runs" => &self.list_runs,
             "history" => &self.history,
+            "list_sessions" => &self.list_sessions,
+            "stats" => &self.stats,
             _ if request.transition.is_some() => &self.transit,
             _ => &self.read,
         })

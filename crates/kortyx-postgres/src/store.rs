@@ -13,8 +13,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
-    Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Scope, Signal, Signals, Store, StoreError,
-    StoreErrorKind, Suspend, Suspended,
+    Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Scope, SessionPage, SessionQuery, Signal,
+    Signals, Store, StoreError, StoreErrorKind, StoreStats, Suspend, Suspended,
 };
 use tokio::{sync::broadcast, task::JoinHandle};
 
@@ -277,6 +277,20 @@ impl Store for PostgresStore {
 
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         Ok(self.read_by_id("history", "history", run_id.as_str()).await?.into_history())
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        const NAME: &str = "list sessions";
+        let limit = query.limit.clamp(1, PAGE);
+        let draft = request::page_of_sessions(&query, limit).ok_or_else(|| {
+            StoreError::new(StoreErrorKind::InvalidRequest, NAME, "the cursor is none that a page gave")
+        })?;
+        Ok(self.read(NAME, "list_sessions", draft).await?.into_sessions(limit))
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        const NAME: &str = "stats";
+        self.read(NAME, NAME, Draft::new()).await?.into_stats().map_err(|malformed| malformed.told(NAME))
     }
 
     async fn append_checkpoint(

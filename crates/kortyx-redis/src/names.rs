@@ -72,14 +72,27 @@ impl Names {
 
     /// The digest in a session's key or a run's, and the run's id.
     pub(crate) fn repairable<'k>(&self, key: &'k str) -> Option<(&'k str, Option<&'k str>)> {
+        match self.in_session(key)? {
+            (digest, "s") => Some((digest, None)),
+            (digest, rest) => Some((digest, Some(rest.strip_prefix("r:")?))),
+        }
+    }
+
+    /// The digest in a key of a session, and what follows it.
+    pub(crate) fn in_session<'k>(&self, key: &'k str) -> Option<(&'k str, &'k str)> {
         let rest = key.strip_prefix(self.prefix.as_str())?.strip_prefix(":{")?;
         let (part, rest) = rest.split_once("}:")?;
-        let (digest, rest) =
-            rest.split_once(':').filter(|(digest, _)| is_digest(digest) && digest.starts_with(part))?;
-        match rest {
-            "s" => Some((digest, None)),
-            _ => Some((digest, Some(rest.strip_prefix("r:")?))),
-        }
+        rest.split_once(':').filter(|(digest, _)| is_digest(digest) && digest.starts_with(part))
+    }
+
+    /// What the checkpoints of sessions are named by, for any digest.
+    pub(crate) fn turns(&self) -> String {
+        format!("{}:{{*}}:{}:t", self.prefix, "?".repeat(DIGEST))
+    }
+
+    /// What runs and the checkpoints of sessions are named by, for any digest.
+    pub(crate) fn countable(&self) -> String {
+        format!("{}:{{*}}:{}:[rt]*", self.prefix, "?".repeat(DIGEST))
     }
 
     /// Where an id's place is said: in a slot that the id tells.

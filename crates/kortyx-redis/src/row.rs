@@ -62,6 +62,11 @@ pub(crate) fn run_id(text: String) -> Reading<RunId> {
     parsed("a run's id", RunId::new(text))
 }
 
+/// The status of a run that this number names.
+pub(crate) fn run_status(number: Reply) -> Reading<RunStatus> {
+    status(&RUN, u8::try_from(number.int()?).unwrap_or(0))
+}
+
 fn time(record: &mut Unpacker) -> Reading<Timestamp> {
     record.signed().map(Timestamp::from_millis)
 }

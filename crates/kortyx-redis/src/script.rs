@@ -142,6 +142,7 @@ transitions! {
     PAGE "page.lua",
     REPAIR "repair.lua",
     HISTORY "history.lua",
+    COUNT "count.lua",
 }
 
 /// Reads one question.

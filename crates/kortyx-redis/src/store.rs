@@ -15,8 +15,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind,
-    Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signal, Signals, Store,
+    StoreError, StoreErrorKind, StoreStats, Suspend, Suspended,
 };
 use tokio::sync::broadcast;
 
@@ -207,6 +207,14 @@ impl Store for RedisStore {
 
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         self.read_history(run_id).await
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        self.page_of_sessions(query).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.count_all().await
     }
 
     async fn append_checkpoint(

@@ -66,7 +66,9 @@ async fn no_statement_looks_at_every_row_of_a_table() {
     for (path, sql) in all {
         let is_choice = path.ends_with("read/checkpoints.sql") || path.ends_with("alone/versions.sql");
         let is_plain = ["SELECT", "UPDATE", "DELETE", "INSERT"].iter().any(|verb| sql.starts_with(verb));
-        if !is_plain || is_choice || sql.contains("kortyx_schema") {
+        // Counting everything looks at everything, once, for an operator.
+        let counts = path.ends_with("read/stats.sql");
+        if !is_plain || is_choice || counts || sql.contains("kortyx_schema") {
             continue;
         }
         let plan = plan(&mut connection, &sql).await;

@@ -13,8 +13,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, NewInterrupt, NewResponse, OpenRun, Park, Pruned, Record, Recorded, Renewed, Retention,
-    Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError,
-    StoreErrorKind, Suspend, Suspended,
+    Rollback, RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signal, Signals,
+    Store, StoreError, StoreErrorKind, StoreStats, Suspend, Suspended,
 };
 use sqlx::sqlite::SqliteRow;
 use tokio::sync::broadcast;
@@ -25,7 +25,7 @@ use crate::{
     client::{self, values},
     error::Failure,
     job::{self, Job, Reply},
-    read::{self, Listing, RunListing, Stored, stored_checkpoints},
+    read::{self, Listing, RunListing, SessionListing, Stored, stored_checkpoints},
     readers::Readers,
     row::Reading,
     transition::{Append, Release, Renew, Transition},
@@ -262,6 +262,22 @@ impl Store for SqliteStore {
         let rows = self.readers.read(async |connection| read::fetch_history(connection, run_id).await).await;
         let rows = rows.map_err(|failure| failure.told(OPERATION))?;
         read::history(&rows, now).map_err(|malformed| malformed.told(OPERATION))
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        const OPERATION: &str = "list sessions";
+        let listing = SessionListing::new(&query)?;
+        let rows = self.readers.read(async |connection| listing.fetch(connection).await).await;
+        let rows = rows.map_err(|failure| failure.told(OPERATION))?;
+        listing.read(&rows).map_err(|malformed| malformed.told(OPERATION))
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        const OPERATION: &str = "stats";
+        let values = values![self.config.clock.now()];
+        let rows = self.readers.read(async |connection| client::fetch(connection, read::STATS, values).await).await;
+        let rows = rows.map_err(|failure| failure.told(OPERATION))?;
+        read::stats(&rows).map_err(|malformed| malformed.told(OPERATION))
     }
 
     async fn append_checkpoint(

@@ -23,7 +23,7 @@ pub use cache::{CacheableStore, PayloadCache, Revision, SnapshotCache};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{StoreError, StoreErrorKind};
 pub use extension::StoreExt;
-pub use inspect::{RunHistory, RunPage, RunQuery};
+pub use inspect::{RunCounts, RunHistory, RunPage, RunQuery, SessionPage, SessionQuery, SessionRecord, StoreStats};
 pub use interrupt::{
     AnswerRecord, AskKey, InterruptPage, InterruptQuery, InterruptRecord, InterruptStatus, NewInterrupt, Receipt,
     Reissue, Scalar, Scope,

@@ -9,7 +9,8 @@ use crate::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signals, StoreError, Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signals, StoreError,
+    StoreStats, Suspend, Suspended,
 };
 
 /// A place where runs, questions and checkpoints live.
@@ -166,6 +167,14 @@ pub trait Store: Send + Sync + 'static {
     /// Reads all that is kept of a run but its [`chunks`](Self::chunks), as it was at one moment: without a lease, whoever drives it,
     /// and changing nothing. For operators. `None`: no such run.
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError>;
+
+    /// Reads a page of sessions that have checkpoints, whoever they belong to: for operators. With the order, the cursors and the
+    /// promises of [`list_runs`](Self::list_runs).
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError>;
+
+    /// Counts what is stored: for operators. It looks at all of it, and takes its time where that is much. A store that cannot count
+    /// at one moment may miss, or count twice, what changes meanwhile.
+    async fn stats(&self) -> Result<StoreStats, StoreError>;
 
     /// Where a session lives, for the ids of runs, questions and checkpoints that are made for it. A store finds an id that is
     /// [marked](Placement::mark) with it by the id alone; any other id it takes as well, and looks it up. The same for the same

@@ -14,8 +14,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, NewRun, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, RunRef, Signals, Store, StoreError, StoreErrorKind,
-    Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, RunRef, SessionPage, SessionQuery, Signals, Store,
+    StoreError, StoreErrorKind, StoreStats, Suspend, Suspended,
 };
 
 use crate::{
@@ -254,6 +254,14 @@ impl Store for Switched {
 
     async fn history(&self, run_id: &RunId) -> Result<Option<RunHistory>, StoreError> {
         self.watched("history", self.store.history(run_id)).await
+    }
+
+    async fn list_sessions(&self, query: SessionQuery) -> Result<SessionPage, StoreError> {
+        self.watched("list sessions", self.store.list_sessions(query)).await
+    }
+
+    async fn stats(&self) -> Result<StoreStats, StoreError> {
+        self.watched("stats", self.store.stats()).await
     }
 
     async fn append_checkpoint(

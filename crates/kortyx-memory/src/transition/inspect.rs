@@ -1,25 +1,26 @@
-//! What an operator's inspector reads: pages of runs, in the order of their slots, and all that is kept of one.
+//! What an operator's inspector reads: pages of runs and sessions, in the order of their slots, counts, and all that is kept of a run.
 
 use kortyx_protocol::RunId;
-use kortyx_store::{RunHistory, RunPage, RunQuery, StoreError};
+use kortyx_store::{RunHistory, RunPage, RunQuery, SessionPage, SessionQuery, SessionRecord, StoreError, StoreStats};
 
 use crate::{run::Payload, slab::Slot, state::Transition};
 
-/// What a cursor starts with; the slot that the page begins with follows, in hex.
-const CURSOR: &str = "runs.";
+/// What cursors start with; the slot that the page begins with follows, in hex.
+const RUNS: &str = "runs.";
+const SESSIONS: &str = "sessions.";
 /// How many runs one call looks at before it gives what it has.
 const SCAN: usize = 10_000;
 
 impl Transition<'_> {
     pub(crate) fn list_runs(&self, query: &RunQuery) -> Result<RunPage, StoreError> {
-        let first = query.cursor.as_deref().map(|cursor| self.parse_runs_cursor(cursor)).transpose()?.unwrap_or(0);
+        let first = query.cursor.as_deref().map(|cursor| self.parse_slot(RUNS, cursor)).transpose()?.unwrap_or(0);
         let limit = query.limit.clamp(1, 200) as usize;
         let mut page = RunPage::default();
         for (seen, (slot, _)) in self.state.runs.from(first).enumerate() {
             let mut record = self.run_record(slot)?;
             let is_wanted = query.matches(&record);
             if seen == SCAN || (is_wanted && page.runs.len() == limit) {
-                page.next = Some(format!("{CURSOR}{slot:08x}"));
+                page.next = Some(format!("{RUNS}{slot:08x}"));
                 break;
             }
             if is_wanted {
@@ -51,8 +52,43 @@ impl Transition<'_> {
         Ok(Some(history))
     }
 
-    fn parse_runs_cursor(&self, cursor: &str) -> Result<Slot, StoreError> {
-        let digits = cursor.strip_prefix(CURSOR).filter(|digits| digits.len() == 8);
+    pub(crate) fn list_sessions(&self, query: &SessionQuery) -> Result<SessionPage, StoreError> {
+        let first = query.cursor.as_deref().map(|cursor| self.parse_slot(SESSIONS, cursor)).transpose()?.unwrap_or(0);
+        let limit = query.limit.clamp(1, 200) as usize;
+        let mut page = SessionPage::default();
+        for (slot, session) in self.state.sessions.from(first) {
+            let Some(head) = session.head() else { continue };
+            if page.sessions.len() == limit {
+                page.next = Some(format!("{SESSIONS}{slot:08x}"));
+                break;
+            }
+            page.sessions.push(SessionRecord {
+                session_id: session.id.clone(),
+                head: head.record.checkpoint.id.clone(),
+                turn_index: head.record.turn_index,
+                head_at: head.record.created_at,
+                active_runs: session.active.into(),
+            });
+        }
+        Ok(page)
+    }
+
+    pub(crate) fn stats(&self) -> StoreStats {
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let mut stats = StoreStats::default();
+        for (_, run) in self.state.runs.from(0) {
+            stats.runs.add(run.status, 1);
+        }
+        let in_time = self.state.index.deadlines.iter().rev().take_while(|(deadline, ..)| *deadline > self.now);
+        stats.open_questions = number(in_time.count());
+        stats.sessions = number(self.state.sessions.from(0).filter(|(_, session)| session.head().is_some()).count());
+        stats.checkpoints = number(self.state.turns.len());
+        stats
+    }
+
+    /// The slot that a cursor names.
+    fn parse_slot(&self, kind: &str, cursor: &str) -> Result<Slot, StoreError> {
+        let digits = cursor.strip_prefix(kind).filter(|digits| digits.len() == 8);
         let slot = digits.and_then(|digits| Slot::from_str_radix(digits, 16).ok());
         slot.ok_or_else(|| self.invalid("the cursor is malformed"))
     }

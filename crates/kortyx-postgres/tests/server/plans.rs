@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use kortyx_store::{
-    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Finish, Fork, InterruptQuery, OpenRun, Park, Reissue,
-    Retention, Rollback, RunRef, Scalar, Scope, Store, Suspend,
+    CancelRequest, CancelTarget, ClaimRequest, ExpireRequest, Finish, Fork, InterruptQuery, NewRun, OpenRun, Park,
+    Reissue, Retention, Rollback, RunQuery, RunRef, Scalar, Scope, SessionQuery, Store, Suspend,
 };
 
 use crate::explained::Explained;
@@ -168,5 +168,20 @@ async fn read(store: &dyn Store) {
             store.list_interrupts(InterruptQuery { cursor: page.next, ..query }).await.unwrap();
         }
     }
+    inspect(store, &run).await;
     store.cancel(CancelRequest { target: CancelTarget::Run(run.run_id), scope: None, reason: None }).await.unwrap();
+}
+
+/// What operators read page by page; counting everything looks at everything.
+async fn inspect(store: &dyn Store, run: &NewRun) {
+    assert_eq!(store.history(&run.run_id).await.unwrap().unwrap().questions.len(), 1);
+    for session_id in [None, Some(run.session_id.clone())] {
+        let query = RunQuery { session_id, limit: 1, ..RunQuery::default() };
+        let page = store.list_runs(query.clone()).await.unwrap();
+        assert_eq!(page.runs[0].run_id, run.run_id, "the newest comes first");
+        store.list_runs(RunQuery { cursor: page.next, ..query }).await.unwrap();
+    }
+    let page = store.list_sessions(SessionQuery { limit: 3, cursor: None }).await.unwrap();
+    assert_eq!(page.sessions.len(), 3);
+    store.list_sessions(SessionQuery { limit: 3, cursor: page.next }).await.unwrap();
 }

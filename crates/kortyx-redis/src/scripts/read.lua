@@ -1,6 +1,8 @@
 -- Reads by id.
--- q: kind ('run', 'brief', 'questions', 'checkpoint', 'content', 'head', 'checkpoints'), ids; of questions: [id, run, id, run, …]
--- Replies: [row], an empty one for what is not there; of 'brief': the run without what it carries; of 'content': the checkpoint as it is stored, and its session
+-- q: kind ('run', 'brief', 'questions', 'checkpoint', 'content', 'head', 'checkpoints', 'session'), ids; of questions: [id, run, id,
+--    run, …]
+-- Replies: [row], an empty one for what is not there; of 'content': the checkpoint as it is stored, and its session; of 'brief': the
+--          run without what it carries; of 'session': how many of its runs may go on, its head's turn, time and id, its own id
 local q = cjson.decode(ARGV[2])
 
 local function checkpoints(ids)
@@ -25,6 +27,12 @@ return K.once(function()
   if q.kind == 'run' then
     for i, id in ipairs(q.ids) do rows[i] = { '\0r', id, 1 } end
     return rows
+  end
+  if q.kind == 'session' then
+    local last = redis.call('ZREVRANGE', K.key('t'), 0, 0, 'WITHSCORES')
+    if not last[1] then return {} end
+    local active = redis.call('ZLEXCOUNT', K.key('o'), '[r', '[s')
+    return { { active, last[2], K.int(K.turn_created(last[1])), K.turn_id(last[1]), K.session_id() } }
   end
   if q.kind == 'brief' then
     for i, id in ipairs(q.ids) do

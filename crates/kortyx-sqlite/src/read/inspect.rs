@@ -1,11 +1,14 @@
-//! What an operator's inspector reads: pages of runs, newest first, and all that is kept of one.
+//! What an operator's inspector reads: pages of runs and sessions, newest first, counts, and all that is kept of a run.
 //!
-//! Each is several statements in one transaction that only reads, so that they see one moment.
+//! What takes several statements runs in one transaction that only reads, so that they see one moment.
 
 use std::sync::Arc;
 
 use kortyx_protocol::{RunId, Timestamp};
-use kortyx_store::{RunHistory, RunPage, RunQuery, RunStatus, StoreError, StoreErrorKind};
+use kortyx_store::{
+    RunHistory, RunPage, RunQuery, RunStatus, SessionPage, SessionQuery, SessionRecord, StoreError, StoreErrorKind,
+    StoreStats,
+};
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use crate::{
@@ -13,12 +16,16 @@ use crate::{
     row::{self, Malformed, Reading, get},
 };
 
-/// The most runs of a page.
+/// The most runs or sessions of a page.
 const PAGE: u32 = 200;
 /// How many runs one call looks at before it gives what it has.
 const SCAN: i64 = 10_000;
-/// What a cursor starts with; the key of the last run that was looked at follows.
-const CURSOR: &str = "runs.";
+/// What cursors start with; the key of the last run, or session, that was looked at follows.
+const RUNS: &str = "runs.";
+const SESSIONS: &str = "sessions.";
+
+/// Counts everything, at the time `$1`.
+pub(crate) const STATS: &str = include_str!("../queries/read/stats.sql");
 
 /// A query that was checked.
 pub(crate) struct RunListing {
@@ -34,12 +41,7 @@ impl RunListing {
     /// Refuses a cursor that no page gave.
     pub(crate) fn new(query: RunQuery) -> Result<Self, StoreError> {
         let limit = query.limit.clamp(1, PAGE) as usize;
-        let before = match &query.cursor {
-            Some(cursor) => read_cursor(cursor).ok_or_else(|| {
-                StoreError::new(StoreErrorKind::InvalidRequest, Self::OPERATION, "the cursor is none that a page gave")
-            })?,
-            None => i64::MAX,
-        };
+        let before = read_cursor(Self::OPERATION, RUNS, query.cursor.as_deref())?;
         Ok(Self { query, limit, before })
     }
 
@@ -56,11 +58,17 @@ impl RunListing {
         at_one_moment(connection, [(edge, values.clone()), (page, values)]).await
     }
 
+    /// How many runs this call looks at: no more than it gives where any is wanted.
+    fn scan(&self) -> i64 {
+        let is_any = self.query.statuses.is_empty() && self.query.workflow.is_none();
+        if is_any { i64::try_from(self.limit + 1).unwrap_or(SCAN) } else { SCAN }
+    }
+
     fn values(&self) -> Vec<Value> {
         let statuses: Vec<_> = self.query.statuses.iter().map(|status| RunStatus::as_str(*status)).collect();
         let statuses = serde_json::Value::from(statuses).to_string();
         let limit = i64::try_from(self.limit + 1).unwrap_or(i64::MAX);
-        let mut values = values![self.before, SCAN, statuses, self.query.workflow.as_ref(), limit];
+        let mut values = values![self.before, self.scan(), statuses, self.query.workflow.as_ref(), limit];
         values.extend(self.query.session_id.as_ref().map(|session_id| Value::from(session_id.as_str())));
         values
     }
@@ -74,16 +82,77 @@ impl RunListing {
         }
         let last = match rows.get(self.limit.saturating_sub(1)) {
             Some(last) if rows.len() > self.limit => Some(get::<i64>(last, "id")?),
-            _ if get::<i64>(edge, "seen")? == SCAN => get(edge, "edge")?,
+            _ if get::<i64>(edge, "seen")? == self.scan() => get(edge, "edge")?,
             _ => None,
         };
-        page.next = last.map(|last| format!("{CURSOR}{last}"));
+        page.next = last.map(|last| format!("{RUNS}{last}"));
         Ok(page)
     }
 }
 
-fn read_cursor(cursor: &str) -> Option<i64> {
-    cursor.strip_prefix(CURSOR)?.parse().ok().filter(|before| *before >= 0)
+/// The key before which a page is; every key is before the one of a listing's start.
+fn read_cursor(operation: &'static str, kind: &str, cursor: Option<&str>) -> Result<i64, StoreError> {
+    let Some(cursor) = cursor else { return Ok(i64::MAX) };
+    let before = cursor.strip_prefix(kind).and_then(|before| before.parse().ok()).filter(|before| *before >= 0);
+    before.ok_or_else(|| {
+        StoreError::new(StoreErrorKind::InvalidRequest, operation, "the cursor is none that a page gave")
+    })
+}
+
+/// A query for sessions that was checked.
+pub(crate) struct SessionListing {
+    limit: usize,
+    /// The page has only sessions with smaller keys.
+    before: i64,
+}
+
+impl SessionListing {
+    /// Refuses a cursor that no page gave.
+    pub(crate) fn new(query: &SessionQuery) -> Result<Self, StoreError> {
+        let before = read_cursor("list sessions", SESSIONS, query.cursor.as_deref())?;
+        Ok(Self { limit: query.limit.clamp(1, PAGE) as usize, before })
+    }
+
+    /// The rows of a page, of which there may be one more than asked for.
+    pub(crate) async fn fetch(&self, connection: &mut SqliteConnection) -> Result<Vec<SqliteRow>, sqlx::Error> {
+        let limit = i64::try_from(self.limit + 1).unwrap_or(i64::MAX);
+        client::fetch(connection, include_str!("../queries/read/sessions.sql"), values![self.before, limit]).await
+    }
+
+    /// The page that these rows hold.
+    pub(crate) fn read(&self, rows: &[SqliteRow]) -> Reading<SessionPage> {
+        let mut page = SessionPage::default();
+        for row in rows.iter().take(self.limit) {
+            page.sessions.push(SessionRecord {
+                session_id: row::session_id(row)?,
+                head: row::checkpoint_id(row)?,
+                turn_index: row::count(row, "turn_index")?,
+                head_at: row::time(row, "created_at")?,
+                active_runs: row::count(row, "active_runs")?,
+            });
+        }
+        if rows.len() > self.limit
+            && let Some(last) = rows.get(self.limit.saturating_sub(1))
+        {
+            page.next = Some(format!("{SESSIONS}{}", get::<i64>(last, "id")?));
+        }
+        Ok(page)
+    }
+}
+
+/// The counts that rows of [`STATS`] hold.
+pub(crate) fn stats(rows: &[SqliteRow]) -> Reading<StoreStats> {
+    let mut stats = StoreStats::default();
+    for row in rows {
+        let number = row::count(row, "number")?;
+        match get::<&str>(row, "tag")? {
+            "run" => stats.runs.add(row::status(row)?, number),
+            "question" => stats.open_questions = number,
+            "session" => stats.sessions = number,
+            _ => stats.checkpoints = number,
+        }
+    }
+    Ok(stats)
 }
 
 /// Runs statements in one transaction that only reads.

@@ -15,7 +15,7 @@ use kortyx_store::{
 use sqlx::sqlite::SqliteRow;
 
 pub(crate) use self::{
-    inspect::{RunListing, fetch_history, history},
+    inspect::{RunListing, STATS, SessionListing, fetch_history, history, stats},
     list::{Listing, page},
 };
 use crate::{

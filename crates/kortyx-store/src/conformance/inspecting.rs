@@ -1,6 +1,9 @@
-//! What an operator's inspector reads: runs, whoever they belong to, and all that is kept of one.
+//! What an operator's inspector reads: runs and sessions, whoever they belong to, counts, and all that is kept of a run.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use kortyx_protocol::{RunId, SessionId};
@@ -11,7 +14,8 @@ use super::{
     world::{World, bytes, cancellation, driver, ids, opening, pin, record, suspend},
 };
 use crate::{
-    NewInterrupt, NewRun, OpenRun, Record, RunPage, RunQuery, RunRef, RunStatus, StoreErrorKind, Suspend, WorkflowPin,
+    NewInterrupt, NewRun, OpenRun, Record, RunPage, RunQuery, RunRef, RunStatus, SessionQuery, SessionRecord,
+    StoreErrorKind, StoreStats, Suspend, WorkflowPin,
 };
 
 list![
@@ -23,6 +27,10 @@ list![
     a_history_holds_the_snapshot_the_entries_after_it_and_every_question,
     the_history_of_a_run_that_ended_holds_its_outcome_and_no_state,
     reading_a_history_changes_nothing,
+    sessions_are_listed_with_their_head_and_their_active_runs,
+    a_page_holds_between_one_and_two_hundred_sessions,
+    pages_of_sessions_stay_right_while_sessions_begin_and_go_on,
+    what_is_stored_is_counted,
 ];
 
 /// The runs of a listing over all of its pages, which hold none of them twice.
@@ -217,4 +225,125 @@ async fn reading_a_history_changes_nothing(w: &World<'_>) {
     assert_eq!((history.run, history.snapshot), (before.clone(), Some(bytes("opened"))));
     assert_eq!(w.run(&run.run_id).await, before);
     w.complete(&lease, 0).await;
+}
+
+/// The sessions of a listing over all of its pages, which hold none of them twice, by their ids.
+async fn all_sessions(w: &World<'_>, mut query: SessionQuery) -> BTreeMap<SessionId, SessionRecord> {
+    let mut all = BTreeMap::new();
+    for _ in 0..1_000 {
+        let page = w.store.list_sessions(query.clone()).await.unwrap();
+        for session in page.sessions {
+            let twice = all.insert(session.session_id.clone(), session);
+            assert_eq!(twice, None, "a session is listed twice");
+        }
+        let Some(next) = page.next else { return all };
+        query.cursor = Some(next);
+    }
+    panic!("a listing has no end");
+}
+
+fn sessions_up_to(limit: u32) -> SessionQuery {
+    SessionQuery { limit, cursor: None }
+}
+
+async fn sessions_are_listed_with_their_head_and_their_active_runs(w: &World<'_>) {
+    assert!(all_sessions(w, sessions_up_to(10)).await.is_empty());
+    let (idle, busy) = (w.session_id(), w.session_id());
+    w.append(&idle, "first").await;
+    w.advance(Duration::from_millis(20));
+    let of_idle = w.append(&idle, "second").await;
+    let of_busy = w.append(&busy, "only").await;
+    w.paused_run(w.new_run_in(&busy), w.asks(&["a", "b"])).await;
+    w.driven_run(w.new_run_in(&busy)).await;
+    let ended = w.driven_run(w.new_run_in(&busy)).await;
+    w.complete(&ended, 0).await;
+    // A session of runs alone is no conversation.
+    w.paused(&["a"]).await;
+
+    for limit in [1, 2, 10] {
+        let listed = all_sessions(w, sessions_up_to(limit)).await;
+        assert_eq!(listed.len(), 2, "limit {limit}");
+        for (head, turn_index, active_runs) in [(&of_idle, 1, 0), (&of_busy, 0, 2)] {
+            assert_eq!(
+                listed[&head.session_id],
+                SessionRecord {
+                    session_id: head.session_id.clone(),
+                    head: head.checkpoint.id.clone(),
+                    turn_index,
+                    head_at: head.created_at,
+                    active_runs,
+                }
+            );
+        }
+    }
+    for cursor in ["", "1", "sessions.", "sessions.-1", "runs.1"] {
+        let query = SessionQuery { cursor: Some(cursor.to_owned()), limit: 10 };
+        assert_eq!(error_kind(w.store.list_sessions(query).await), StoreErrorKind::InvalidRequest, "{cursor}");
+    }
+}
+
+async fn a_page_holds_between_one_and_two_hundred_sessions(w: &World<'_>) {
+    for _ in 0..203 {
+        w.append(&w.session_id(), "only").await;
+    }
+    for (limit, expected) in [(0, 1), (1, 1), (200, 200), (u32::MAX, 200)] {
+        let page = w.store.list_sessions(sessions_up_to(limit)).await.unwrap();
+        assert_eq!((page.sessions.len(), page.next.is_some()), (expected, true), "limit {limit}");
+    }
+    assert_eq!(all_sessions(w, sessions_up_to(200)).await.len(), 203);
+    assert_eq!(w.store.stats().await.unwrap().sessions, 203);
+}
+
+async fn pages_of_sessions_stay_right_while_sessions_begin_and_go_on(w: &World<'_>) {
+    let mut stay = Vec::new();
+    for _ in 0..9 {
+        let session = w.session_id();
+        w.append(&session, "first").await;
+        stay.push(session);
+    }
+    let (mut query, mut listed) = (sessions_up_to(2), Vec::new());
+    loop {
+        let page = w.store.list_sessions(query.clone()).await.unwrap();
+        listed.extend(page.sessions.into_iter().map(|session| session.session_id));
+        w.append(&w.session_id(), "first").await;
+        w.append(&stay[listed.len() % stay.len()], "next").await;
+        let Some(next) = page.next.filter(|_| listed.len() < 100) else { break };
+        query.cursor = Some(next);
+    }
+    let set: BTreeSet<_> = listed.iter().cloned().collect();
+    assert_eq!(set.len(), listed.len(), "a session is listed twice");
+    assert!(stay.iter().all(|session| set.contains(session)), "a session that was there is missing");
+}
+
+async fn what_is_stored_is_counted(w: &World<'_>) {
+    assert_eq!(w.store.stats().await.unwrap(), StoreStats::default());
+    let session = w.session_id();
+    w.append(&session, "kept").await;
+    w.append(&session, "kept too").await;
+    w.append(&w.session_id(), "another").await;
+    let short = NewInterrupt { expires_in: Duration::from_secs(5), ..w.ask("due") };
+    w.paused_run(w.new_run_in(&session), vec![w.ask("a"), w.ask("b"), short]).await;
+    w.paused(&["c"]).await;
+    w.driven_run(w.new_run()).await;
+    let ended = w.paused(&["d"]).await;
+    w.cancel(&ended.run.run_id).await;
+    w.parked(&["e"]).await;
+    w.advance(Duration::from_secs(10));
+
+    let stats = w.store.stats().await.unwrap();
+
+    let expected = [
+        (RunStatus::Running, 1),
+        (RunStatus::Suspended, 2),
+        (RunStatus::Completed, 0),
+        (RunStatus::Failed, 0),
+        (RunStatus::Cancelled, 1),
+        (RunStatus::Expired, 0),
+        (RunStatus::Parked, 1),
+    ];
+    for (status, number) in expected {
+        assert_eq!(stats.runs.of(status), number, "{status:?}");
+    }
+    assert_eq!((stats.runs.total(), stats.open_questions), (5, 4));
+    assert_eq!((stats.sessions, stats.checkpoints), (2, 3));
 }

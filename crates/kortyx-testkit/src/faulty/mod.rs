@@ -15,8 +15,8 @@ use kortyx_store::{
     AnswerOutcome, AnswerRequest, CancelOutcome, CancelRequest, CheckpointRecord, ChunkPage, ClaimRequest, Claimed,
     ExpireRequest, ExpiredBatch, Finish, Finished, Fork, ForkOutcome, InterruptPage, InterruptQuery, InterruptRecord,
     Lease, NewCheckpoint, OpenRun, Park, Placement, Pruned, Record, Recorded, Renewed, Retention, Rollback,
-    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, Signal, Signals, Store, StoreError, StoreErrorKind,
-    Suspend, Suspended,
+    RollbackOutcome, RunHistory, RunPage, RunQuery, RunRecord, SessionPage, SessionQuery, Signal, Signals, Store,
+    StoreError, StoreErrorKind, StoreStats, Suspend, Suspended,
 };
 use tokio::sync::{Notify, broadcast};
 
@@ -243,6 +243,8 @@ store! {
     ListInterrupts: list_interrupts(query: InterruptQuery) -> InterruptPage;
     ListRuns: list_runs(query: RunQuery) -> RunPage;
     History: history(run_id: &RunId) -> Option<RunHistory>;
+    ListSessions: list_sessions(query: SessionQuery) -> SessionPage;
+    Stats: stats() -> StoreStats;
     AppendCheckpoint: append_checkpoint(session_id: &SessionId, checkpoint: NewCheckpoint) -> CheckpointRecord;
     Head: head(session_id: &SessionId) -> Option<CheckpointRecord>;
     ListCheckpoints: list_checkpoints(session_id: &SessionId) -> Vec<CheckpointRecord>;
