@@ -47,19 +47,18 @@ impl Report {
         self.json == other.json
     }
 
-    /// Prints it. A reader that went away is no error.
-    pub(crate) fn print(&self, json: bool) {
+    /// Prints it. An error means that the reader went away.
+    pub(crate) fn print(&self, json: bool) -> io::Result<()> {
         let mut out = anstream::stdout().lock();
         let written = if json { writeln!(out, "{}", self.json) } else { out.write_all(self.text.as_bytes()) };
-        drop(written.and_then(|()| out.flush()));
+        written.and_then(|()| out.flush())
     }
 
     /// Prints it in place of what the terminal shows.
-    pub(crate) fn repaint(&self) {
+    pub(crate) fn repaint(&self) -> io::Result<()> {
         if io::stdout().is_terminal() {
-            let mut out = io::stdout().lock();
-            drop(out.write_all(b"\x1b[2J\x1b[H"));
+            io::stdout().lock().write_all(b"\x1b[2J\x1b[H")?;
         }
-        self.print(false);
+        self.print(false)
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Prints what `look` finds, again and again. On a terminal each replaces the last; elsewhere, and as JSON, it is printed when
-/// something changed.
+/// something changed. It ends when the reader goes away, too.
 pub(crate) async fn watch(
     every: Duration,
     json: bool,
@@ -21,12 +21,17 @@ pub(crate) async fn watch(
     let mut last: Option<Report> = None;
     loop {
         let report = look().await?;
-        if is_screen {
-            report.repaint();
+        let told = if is_screen {
+            report.repaint()
         } else if last.as_ref().is_none_or(|last| !last.is_same(&report)) {
-            report.print(json);
-        }
+            report.print(json)
+        } else {
+            Ok(())
+        };
         let exit = report.exit;
+        if told.is_err() {
+            return Ok(exit);
+        }
         last = Some(report);
         tokio::select! {
             () = tokio::time::sleep(every) => {}

@@ -6,6 +6,7 @@ mod world;
 
 mod answering;
 mod checking;
+mod elsewhere;
 mod looking;
 mod refusing;
 mod tracing;

@@ -42,18 +42,19 @@ async fn review(ctx: NodeContext) -> NodeResult {
     Ok(NodeOutput::new().data("decision", &decision).data("name", &name))
 }
 
+/// It drafts, and asks twice whether that may be signed.
+pub(crate) fn workflow() -> Workflow {
+    let workflow = Workflow::builder("review").version("3").node("draft", draft).node("review", review);
+    workflow.edge("draft", "review").build().unwrap()
+}
+
 impl World {
     /// An agent over a new file. It drives, and has no worker: what the program accepts stays to be taken.
     pub(crate) async fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("kortyx.db");
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(SqliteConfig::new(path)).await.unwrap());
-        let workflow = Workflow::builder("review")
-            .version("3")
-            .node("draft", draft)
-            .node("review", review)
-            .edge("draft", "review");
-        let workflow = workflow.build().unwrap();
+        let workflow = workflow();
         let agent = Agent::builder().workflow(&workflow).shared_store(store.clone()).without_worker();
         let agent = agent.question_ttl(Duration::from_hours(1)).build().await.unwrap();
         Self { directory, agent, store, workflow }
