@@ -197,3 +197,41 @@ pub(crate) fn history(rows: &[SqliteRow], now: Timestamp) -> Reading<Option<RunH
     }
     Ok(Some(history))
 }
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Connection as _;
+
+    use super::*;
+
+    /// A database with so many runs that ended, after one that is parked.
+    async fn with_one_parked_before(ended: i64) -> SqliteConnection {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for schema in [include_str!("../queries/schema_1.sql"), include_str!("../queries/schema_2.sql")] {
+            sqlx::raw_sql(schema).execute(&mut connection).await.unwrap();
+        }
+        let filled = "WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1)
+            INSERT INTO runs SELECT n + 1, 'run-' || n, 'session', 'review', '1', '5e', '{}',
+                CASE n WHEN 0 THEN 'parked' ELSE 'completed' END, 1, 1, 1, 0, NULL, 0, 0, 0, NULL, NULL FROM numbers";
+        client::fetch(&mut connection, filled, values![ended]).await.unwrap();
+        connection
+    }
+
+    #[tokio::test]
+    async fn a_rare_run_is_found_by_calls_that_each_look_at_a_part() {
+        let mut connection = with_one_parked_before(2 * SCAN).await;
+        for session_id in [None, Some("session".parse().unwrap())] {
+            let mut query = RunQuery { statuses: vec![RunStatus::Parked], session_id, limit: 5, ..RunQuery::default() };
+            let mut found = Vec::new();
+            loop {
+                let listing = RunListing::new(query.clone()).unwrap();
+                let rows = listing.fetch(&mut connection).await.unwrap();
+                let page = listing.read(&rows).unwrap();
+                found.push(page.runs.len());
+                let Some(next) = page.next else { break };
+                query.cursor = Some(next);
+            }
+            assert_eq!(found, [0, 0, 1]);
+        }
+    }
+}
