@@ -243,13 +243,9 @@ pub(crate) struct RunFilter {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
-    /// Lists the sessions that runs are kept of, with the number of their runs
+    /// Lists the sessions that have checkpoints, in an order of the store's own
     #[command(visible_alias = "ls")]
-    List {
-        /// Look at this many runs at most
-        #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
-        runs: u64,
-    },
+    List(Page),
     /// Shows a session: its newest checkpoint, its open questions
     Show {
         /// The session

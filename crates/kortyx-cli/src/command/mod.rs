@@ -58,7 +58,7 @@ fn writes(command: &Command) -> Option<&'static str> {
     match command {
         Command::Interrupts(Interrupts::List(_) | Interrupts::Show { .. })
         | Command::Runs(Runs::List(_) | Runs::Show { .. } | Runs::Trace { .. })
-        | Command::Sessions(Sessions::List { .. } | Sessions::Show { .. })
+        | Command::Sessions(Sessions::List(_) | Sessions::Show { .. })
         | Command::Checkpoints(Checkpoints::List { .. } | Checkpoints::Diff { .. })
         | Command::Store(Store::Stats { .. } | Store::Check(_))
         | Command::Workflows(_)

@@ -1,18 +1,17 @@
 //! Sessions.
 
-use std::collections::BTreeMap;
-
-use kortyx_protocol::{SessionId, Timestamp};
-use kortyx_store::{InterruptQuery, RunQuery, RunStatus, Scope};
+use kortyx_protocol::{CheckpointId, SessionId, Timestamp};
+use kortyx_store::{InterruptQuery, Scope, SessionQuery, SessionRecord};
 use serde::Serialize;
 
 use super::{
     checkpoints::CheckpointRow,
+    interrupts::more,
     runs::PAGE,
     view::{InterruptView, Lines, table},
 };
 use crate::{
-    arguments::Sessions,
+    arguments::{Page, Sessions},
     error::CliError,
     open::Inspected,
     report::{Report, Show},
@@ -27,7 +26,7 @@ const QUESTIONS: u32 = 200;
 
 pub(super) async fn run(command: &Sessions, store: &Inspected) -> Result<Report, CliError> {
     match command {
-        Sessions::List { runs } => list(*runs, store).await,
+        Sessions::List(page) => list(page, store).await,
         Sessions::Show { id, content } => show(id, *content, store).await,
     }
 }
@@ -84,66 +83,65 @@ async fn show(id: &SessionId, content: bool, store: &Inspected) -> Result<Report
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ListView {
-    /// By when something last happened to a run of theirs, the latest first.
     sessions: Vec<SessionRow>,
-    /// There are more runs than were looked at.
-    is_cut: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
     #[serde(skip)]
     now: Timestamp,
 }
 
+/// A session in a list.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SessionRow {
     id: SessionId,
-    runs: u64,
-    /// Of them, those that wait for people.
-    waiting: u64,
-    updated_at: Timestamp,
+    /// Its newest checkpoint.
+    head: CheckpointId,
+    turn_index: u64,
+    head_at: Timestamp,
+    /// Runs of it that have not ended.
+    active_runs: u64,
+}
+
+impl SessionRow {
+    fn of(record: SessionRecord) -> Self {
+        let SessionRecord { session_id, head, turn_index, head_at, active_runs } = record;
+        Self { id: session_id, head, turn_index, head_at, active_runs }
+    }
 }
 
 impl Show for ListView {
     fn show(&self) -> String {
-        let mut table = Table::new(&["SESSION", "RUNS", "WAITING", "CHANGED"]);
+        let mut table = Table::new(&["SESSION", "TURN", "CHANGED", "ACTIVE RUNS", "NEWEST CHECKPOINT"]);
         for row in &self.sessions {
             table.row([
                 bold(row.id.as_str().to_owned()),
-                plain(row.runs.to_string()),
-                if row.waiting == 0 { dim("0") } else { open(row.waiting.to_string()) },
-                plain(relative(row.updated_at, self.now)),
+                plain(row.turn_index.to_string()),
+                plain(relative(row.head_at, self.now)),
+                if row.active_runs == 0 { dim("0") } else { open(row.active_runs.to_string()) },
+                plain(row.head.as_str().to_owned()),
             ]);
         }
         let mut text = if table.is_empty() { format!("{}\n", dim("no sessions")) } else { table.render() };
-        if self.is_cut {
-            text.push_str("there are more runs than were looked at: raise --runs\n");
+        if let Some(next) = &self.next_cursor {
+            text.push_str(&more(next));
         }
         text
     }
 }
 
-async fn list(limit: u64, store: &Inspected) -> Result<Report, CliError> {
-    let mut query = RunQuery { limit: PAGE, ..RunQuery::default() };
-    let (mut rows, mut seen, mut is_cut) = (BTreeMap::<SessionId, SessionRow>::new(), 0_u64, false);
-    while !is_cut {
-        let page = store.store().list_runs(query.clone()).await?;
-        for run in page.runs {
-            is_cut |= seen >= limit;
-            if is_cut {
-                break;
-            }
-            seen += 1;
-            let (id, updated_at) = (run.session_id.clone(), run.updated_at);
-            let row = rows.entry(run.session_id).or_insert(SessionRow { id, runs: 0, waiting: 0, updated_at });
-            row.runs += 1;
-            row.waiting += u64::from(run.status == RunStatus::Suspended);
-            row.updated_at = row.updated_at.max(updated_at);
-        }
+async fn list(page: &Page, store: &Inspected) -> Result<Report, CliError> {
+    let mut query = SessionQuery { limit: 0, cursor: page.cursor.clone() };
+    let (mut sessions, mut left) = (Vec::new(), page.limit);
+    while left > 0 {
+        query.limit = left.min(PAGE);
+        let page = store.store().list_sessions(query.clone()).await?;
+        left = left.saturating_sub(u32::try_from(page.sessions.len()).unwrap_or(u32::MAX));
+        sessions.extend(page.sessions.into_iter().map(SessionRow::of));
         query.cursor = page.next;
         if query.cursor.is_none() {
             break;
         }
     }
-    let mut sessions: Vec<_> = rows.into_values().collect();
-    sessions.sort_by_key(|row| std::cmp::Reverse(row.updated_at));
-    Report::new("sessions", &ListView { sessions, is_cut, now: store.now().await? })
+    Report::new("sessions", &ListView { sessions, next_cursor: query.cursor, now: store.now().await? })
 }

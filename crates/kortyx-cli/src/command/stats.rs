@@ -1,11 +1,8 @@
 //! How much a store holds, counted run by run.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use kortyx_protocol::{RunId, SessionId, Timestamp};
+use kortyx_protocol::{RunId, Timestamp};
 use kortyx_store::{RunQuery, RunRecord, RunStatus};
 use serde::Serialize;
 
@@ -26,7 +23,11 @@ struct StatsView {
     store: String,
     now: Timestamp,
     runs: u64,
-    sessions: usize,
+    /// Open questions, in time.
+    open_interrupts: u64,
+    /// Sessions with checkpoints.
+    sessions: u64,
+    checkpoints: u64,
     by_status: BTreeMap<&'static str, u64>,
     /// By `workflow@version`, then by status.
     by_workflow: BTreeMap<String, BTreeMap<&'static str, u64>>,
@@ -49,7 +50,11 @@ struct Waiting {
 impl Show for StatsView {
     fn show(&self) -> String {
         let mut text = format!("{} {}\n", bold(clean(&self.store)), dim(format!("at {}", self.now)));
-        let _ = writeln!(text, "{} runs in {} sessions", self.runs, self.sessions);
+        let _ = writeln!(
+            text,
+            "{} runs, {} open questions, {} sessions with {} checkpoints",
+            self.runs, self.open_interrupts, self.sessions, self.checkpoints
+        );
         for (name, count) in &self.by_status {
             let _ = writeln!(text, "  {count:>8} {}", status(name));
         }
@@ -77,13 +82,12 @@ impl Show for StatsView {
 }
 
 impl StatsView {
-    fn count(&mut self, run: &RunRecord, sessions: &mut BTreeSet<SessionId>) {
+    fn count(&mut self, run: &RunRecord) {
         let name = run.status.as_str();
         let workflow = format!("{}@{}", run.workflow.id, run.workflow.version);
         self.runs += 1;
         *self.by_status.entry(name).or_default() += 1;
         *self.by_workflow.entry(workflow).or_default().entry(name).or_default() += 1;
-        sessions.insert(run.session_id.clone());
         let is_held = run.lease_until.is_some_and(|until| until > self.now);
         self.orphans += u64::from(run.status == RunStatus::Running && !is_held);
         let is_longer = self.longest_waiting.as_ref().is_none_or(|longest| run.updated_at < longest.since);
@@ -94,24 +98,27 @@ impl StatsView {
 }
 
 pub(super) async fn stats(limit: u64, store: &Inspected) -> Result<Report, CliError> {
+    let counted = store.store().stats().await?;
     let mut view = StatsView {
         store: store.address.clone(),
         now: store.now().await?,
         runs: 0,
-        sessions: 0,
+        open_interrupts: counted.open_questions,
+        sessions: counted.sessions,
+        checkpoints: counted.checkpoints,
         by_status: BTreeMap::new(),
         by_workflow: BTreeMap::new(),
         orphans: 0,
         longest_waiting: None,
         is_cut: false,
     };
-    let (mut query, mut sessions) = (RunQuery { limit: PAGE, ..RunQuery::default() }, BTreeSet::new());
+    let mut query = RunQuery { limit: PAGE, ..RunQuery::default() };
     loop {
         let page = store.store().list_runs(query.clone()).await?;
         for run in &page.runs {
             view.is_cut |= view.runs >= limit;
             if !view.is_cut {
-                view.count(run, &mut sessions);
+                view.count(run);
             }
         }
         query.cursor = page.next;
@@ -119,6 +126,5 @@ pub(super) async fn stats(limit: u64, store: &Inspected) -> Result<Report, CliEr
             break;
         }
     }
-    view.sessions = sessions.len();
     Report::new("stats", &view)
 }

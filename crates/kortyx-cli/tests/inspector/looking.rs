@@ -1,5 +1,7 @@
 //! Lists and single things, for people and for programs.
 
+use kortyx_protocol::{CheckpointId, SessionId};
+use kortyx_store::NewCheckpoint;
 use serde_json::json;
 
 use crate::world::{SECRET_TEXT, World, kortyx};
@@ -68,6 +70,43 @@ async fn a_session_shows_its_open_questions() {
     let seen = world.json(&["sessions", "show", session]).await;
 
     assert_eq!(seen["openInterrupts"][0]["id"], json!(question.request_id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_checkpoints_of_a_session_are_compared_by_place_and_with_values_only_on_request() {
+    let world = World::new().await;
+    let session = SessionId::new("chat-1").unwrap();
+    for (id, state) in
+        [("cp-1", r#"{"v":1,"data":{"draft":"canary one"}}"#), ("cp-2", r#"{"v":1,"data":{"draft":"canary two"}}"#)]
+    {
+        let checkpoint = NewCheckpoint {
+            id: CheckpointId::new(id).unwrap(),
+            label: None,
+            nodes: vec!["draft".to_owned()],
+            workflow: "review".to_owned(),
+            workflow_version: None,
+            state: state.into(),
+            structured_stream_ids: Vec::new(),
+        };
+        world.store.append_checkpoint(&session, checkpoint).await.unwrap();
+    }
+
+    let listed = world.json(&["checkpoints", "list", "chat-1"]).await;
+    let diff = world.json(&["checkpoints", "diff", "cp-1", "cp-2"]).await;
+
+    assert_eq!(
+        (&listed["checkpoints"][1]["id"], &listed["checkpoints"][1]["parent"]),
+        (&json!("cp-2"), &json!("cp-1"))
+    );
+    assert_eq!(diff["changes"], json!([{"path": "/data/draft", "kind": "changed"}]));
+    let said = world.kortyx(&["checkpoints", "diff", "cp-1", "cp-2"]).await.out;
+    assert!(said.contains("~ /data/draft") && !said.contains("canary"), "{said}");
+    let said = world.kortyx(&["checkpoints", "diff", "cp-1", "cp-2", "--content"]).await.out;
+    assert!(said.contains("canary one") && said.contains("canary two"), "{said}");
+    let sessions = world.json(&["sessions", "list"]).await;
+    assert_eq!((&sessions["sessions"][0]["id"], &sessions["sessions"][0]["turnIndex"]), (&json!("chat-1"), &json!(1)));
+    assert_eq!(world.json(&["sessions", "show", "chat-1"]).await["checkpoints"], 2);
+    assert_eq!(world.json(&["store", "check", "--session", "chat-1"]).await["checkpoints"], 2);
 }
 
 #[tokio::test]
