@@ -288,7 +288,7 @@ pub(crate) enum Store {
         #[arg(long, value_name = "NUMBER", default_value_t = 1_000_000)]
         limit: u64,
     },
-    /// Looks whether what is stored keeps its promises: reads every run with its questions, and their sessions' checkpoints
+    /// Looks whether what is stored keeps its promises: reads every run with its questions, and every session's checkpoints
     Check(CheckArguments),
 }
 

@@ -6,7 +6,7 @@ mod run;
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use kortyx_protocol::SessionId;
-use kortyx_store::RunQuery;
+use kortyx_store::{RunQuery, SessionQuery};
 use serde::Serialize;
 
 use super::runs::PAGE;
@@ -120,6 +120,9 @@ pub(super) async fn check(arguments: &CheckArguments, store: &Inspected) -> Resu
             break;
         }
     }
+    if arguments.session.is_none() {
+        sessions.extend(all_sessions(store).await?);
+    }
     let mut checkpoints = 0_u64;
     for session in &sessions {
         checkpoints += checkpoints::check(session, store, arguments.opaque, &mut findings).await?;
@@ -133,4 +136,17 @@ pub(super) async fn check(arguments: &CheckArguments, store: &Inspected) -> Resu
     let sessions = u64::try_from(sessions.len()).unwrap_or(u64::MAX);
     let view = CheckView { runs, interrupts, sessions, checkpoints, broken, notices, findings, is_cut };
     Ok(Report::new("check", &view)?.ending(if broken == 0 { Exit::Done } else { Exit::Broken }))
+}
+
+/// Sessions are kept longer than their runs.
+async fn all_sessions(store: &Inspected) -> Result<BTreeSet<SessionId>, CliError> {
+    let (mut query, mut sessions) = (SessionQuery { limit: PAGE, cursor: None }, BTreeSet::new());
+    loop {
+        let page = store.store().list_sessions(query.clone()).await?;
+        sessions.extend(page.sessions.into_iter().map(|session| session.session_id));
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(sessions);
+        }
+    }
 }
