@@ -294,6 +294,11 @@ impl Lane {
         if self.needs.contains(&Server::Postgres) { 1 } else { 2 }
     }
 
+    /// Whether it runs programs of this workspace, which may look for what the system has.
+    pub(super) fn has_tests(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Tests(_)))
+    }
+
     /// The packages whose tests this lane runs.
     pub(super) fn tested<'a>(&self, workspace: &'a Workspace) -> Result<Vec<&'a Member>, Error> {
         let mut tested = Vec::new();

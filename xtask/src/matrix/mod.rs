@@ -50,6 +50,7 @@ pub(crate) fn run(names: &[String], install: bool) -> Result<Tally, Error> {
         let later = lanes.iter().skip(place + 1).flat_map(|lane| lane.needs).copied();
         runner.keep(&later.collect::<Vec<_>>());
     }
+    runner.await_provision();
     console::say(table::render(&rows));
     let total: Tally = rows.iter().map(|row| row.tally).sum();
     // What was cut short is no success, even when nothing was under way.

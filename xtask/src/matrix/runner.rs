@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::Tally;
@@ -32,6 +33,8 @@ pub(super) struct Runner<'a> {
     /// Built when the first lane needs them.
     programs: Option<Programs>,
     servers: Servers,
+    /// What installs programs and servers, beside the lanes that need none.
+    installing: Option<JoinHandle<()>>,
     /// The URLs of the servers of the current lane, each with its variable.
     urls: Vec<(&'static str, String)>,
     /// Where output goes.
@@ -50,15 +53,26 @@ impl<'a> Runner<'a> {
             fs::remove_dir_all(&logs).map_err(Error::file(&logs))?;
         }
         let servers = Servers::new(logs.join("servers"));
-        Ok(Self { workspace, tested, programs: None, servers, urls: Vec::new(), logs })
+        Ok(Self { workspace, tested, programs: None, servers, installing: None, urls: Vec::new(), logs })
     }
 
-    /// Installs the programs and servers of these lanes that the system lacks. When it cannot, the lanes say so once more.
-    pub(super) fn provision(&self, lanes: &[&Lane]) {
+    /// Begins to install the programs and servers of these lanes that the system lacks. Lanes without tests run meanwhile. When it
+    /// fails, the lanes that need them say so once more.
+    pub(super) fn provision(&mut self, lanes: &[&Lane]) {
         let needs: Vec<_> = lanes.iter().flat_map(|lane| lane.needs).copied().collect();
         let programs: Vec<_> = lanes.iter().flat_map(|lane| lane.programs).copied().collect();
-        if let Err(error) = servers::provision(&needs, &programs, &self.logs.join("provision")) {
-            say(format_args!("   FAIL  {}", describe(&error)));
+        let logs = self.logs.join("provision");
+        self.installing = Some(thread::spawn(move || {
+            if let Err(error) = servers::provision(&needs, &programs, &logs) {
+                say(format_args!("   FAIL  {}", describe(&error)));
+            }
+        }));
+    }
+
+    /// Waits until what the system lacked is installed, or cannot be.
+    pub(super) fn await_provision(&mut self) {
+        if self.installing.take().is_some_and(|installing| installing.join().is_err()) {
+            say("   FAIL  what installs programs and servers panicked");
         }
     }
 
@@ -72,6 +86,9 @@ impl<'a> Runner<'a> {
     /// Without its programs and servers a lane fails, and so it does when one of the servers ends before it.
     pub(super) fn lane(&mut self, lane: &Lane) -> Tally {
         say(format_args!("\n== {}: {}", lane.name, lane.about));
+        if lane.has_tests() {
+            self.await_provision();
+        }
         if let Err(error) = servers::installed(lane.programs) {
             return failed(&error);
         }
