@@ -7,6 +7,7 @@ mod support;
 
 mod deployment;
 mod faults;
+mod inspected;
 mod ordinary;
 mod output;
 mod placed;
