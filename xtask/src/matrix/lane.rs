@@ -86,6 +86,11 @@ const fn acceptance_tests(env: Env) -> Step {
     })
 }
 
+/// The inspector on the store that this environment names.
+const fn inspector_tests(env: Env) -> Step {
+    Step::Tests(Chosen { packages: Packages::Named(&["kortyx-cli"]), target: None, only: None, env })
+}
+
 /// It takes minutes, and tests every store at once.
 const FAULTS: &str = "test faults";
 /// It needs a program that no other test needs, and has no store to be run on.
@@ -202,6 +207,7 @@ pub(super) const LANES: &[Lane] = &[
         steps: &[
             tests_of(&["kortyx-sqlite"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "sqlite")]),
+            inspector_tests(&[("KORTYX_TEST_STORE", "sqlite")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "sqlite"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -213,6 +219,7 @@ pub(super) const LANES: &[Lane] = &[
         steps: &[
             tests_of(&["kortyx-redis"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "redis")]),
+            inspector_tests(&[("KORTYX_TEST_STORE", "redis")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "redis"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -223,6 +230,7 @@ pub(super) const LANES: &[Lane] = &[
         programs: &[],
         steps: &[
             workspace_tests(&[("KORTYX_TEST_STORE", "redis-cluster")]),
+            inspector_tests(&[("KORTYX_TEST_STORE", "redis-cluster")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "redis-cluster"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -234,6 +242,7 @@ pub(super) const LANES: &[Lane] = &[
         steps: &[
             tests_of(&["kortyx-postgres"]),
             workspace_tests(&[("KORTYX_TEST_STORE", "postgres")]),
+            inspector_tests(&[("KORTYX_TEST_STORE", "postgres")]),
             acceptance_tests(&[("KORTYX_TEST_STORE", "postgres"), ("KORTYX_TEST_CODEC", "1")]),
         ],
     },
@@ -362,10 +371,10 @@ mod tests {
 
     #[test]
     fn each_store_runs_its_own_tests_and_the_workspace_tests() {
-        let workspace = workspace(&["kortyx-memory", "kortyx-sqlite", "kortyx-tests"]);
+        let workspace = workspace(&["kortyx-cli", "kortyx-memory", "kortyx-sqlite", "kortyx-tests"]);
 
         assert_eq!(tested("memory", &workspace), ["kortyx-memory", "kortyx-tests", "kortyx-tests"]);
-        assert_eq!(tested("sqlite", &workspace), ["kortyx-sqlite", "kortyx-tests", "kortyx-tests"]);
+        assert_eq!(tested("sqlite", &workspace), ["kortyx-sqlite", "kortyx-tests", "kortyx-cli", "kortyx-tests"]);
     }
 
     #[test]
