@@ -62,8 +62,8 @@ impl Inner {
             return Err(OrchestratorError::SessionBusy(live.run.run_id.clone()));
         }
         let reissue = self.reissue(&record, &session_id)?;
-        let request =
-            Rollback { checkpoint_id: id.clone(), new_run_id: self.minted_run(&session_id)?, reissue: reissue.clone() };
+        let new_run_id = self.minted_run(&session_id)?;
+        let request = Rollback { checkpoint_id: id.clone(), new_run_id: new_run_id.clone(), reissue: reissue.clone() };
         let (head, abandoned, superseded, interrupts) = match self.store.rollback(request).await? {
             RollbackOutcome::Done { head, abandoned, superseded, interrupts } => {
                 (head, abandoned, superseded, interrupts)
@@ -75,9 +75,12 @@ impl Inner {
         };
         self.tell_superseded(&superseded);
         self.tell_opened(&reissue, &interrupts);
+        self.telemetry.record(|| Fact::SessionRolledBack {
+            about: self.telemetry.of_checkpoint(record.run_id.clone().unwrap_or(new_run_id), &record),
+            session_id: session_id.clone(),
+            checkpoint_id: head.checkpoint.id.clone(),
+        });
         let head = head.checkpoint.id;
-        self.telemetry
-            .record(|| Fact::SessionRolledBack { session_id: session_id.clone(), checkpoint_id: head.clone() });
         let streams = abandoned.iter().flat_map(|record| record.checkpoint.structured_stream_ids.iter().cloned());
         let asked = abandoned.iter().flat_map(|record| &record.interrupts);
         Ok(RolledBack {
@@ -110,11 +113,12 @@ impl Inner {
         let record = self.checkpoint_in(id, scope).await?.ok_or(OrchestratorError::NotFound)?;
         let session_id = new_session_id.map_or_else(new_session, Ok)?;
         let reissue = self.reissue(&record, &session_id)?;
+        let new_run_id = self.minted_run(&session_id)?;
         let request = Fork {
             checkpoint_id: id.clone(),
             new_session_id: session_id.clone(),
             new_checkpoint_id: self.mint_checkpoint(&session_id)?,
-            new_run_id: self.minted_run(&session_id)?,
+            new_run_id: new_run_id.clone(),
             reissue: reissue.clone(),
         };
         let (checkpoint, interrupts) = match self.store.fork(request).await? {
@@ -126,6 +130,10 @@ impl Inner {
         };
         self.tell_opened(&reissue, &interrupts);
         self.telemetry.record(|| Fact::SessionForked {
+            about: {
+                let left_by = record.run_id.as_ref().filter(|_| interrupts.is_empty());
+                self.telemetry.of_checkpoint(left_by.cloned().unwrap_or(new_run_id), &checkpoint)
+            },
             session_id: session_id.clone(),
             parent_session_id: record.session_id.clone(),
             checkpoint_id: id.clone(),

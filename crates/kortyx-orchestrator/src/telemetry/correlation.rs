@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use kortyx_protocol::{RunId, SessionId};
-use kortyx_store::{InterruptRecord, RunRecord, Scalar, WorkflowPin};
+use kortyx_store::{CheckpointRecord, InterruptRecord, RunRecord, Scalar, WorkflowPin};
 
 use super::TraceIds;
 
@@ -29,7 +29,7 @@ pub struct Correlation {
 struct About {
     run_id: RunId,
     session_id: SessionId,
-    /// Not known where only a question of the run was read.
+    /// Not known where only a question or a checkpoint of the run was read.
     workflow: Option<WorkflowPin>,
     context: Arc<BTreeMap<String, Scalar>>,
 }
@@ -38,7 +38,8 @@ struct About {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     workflow: Arc<str>,
-    node: Arc<str>,
+    /// Not known where only a checkpoint was read.
+    node: Option<Arc<str>>,
 }
 
 impl Correlation {
@@ -67,7 +68,7 @@ impl Correlation {
     /// Tells the place.
     #[must_use]
     pub fn at(mut self, workflow: impl Into<Arc<str>>, node: impl Into<Arc<str>>) -> Self {
-        self.place = Some(Place { workflow: workflow.into(), node: node.into() });
+        self.place = Some(Place { workflow: workflow.into(), node: Some(node.into()) });
         self
     }
 
@@ -83,6 +84,16 @@ impl Correlation {
         Self::new(record.run_id.clone(), record.session_id.clone())
             .with_context(record.context.clone())
             .at(record.workflow.as_str(), record.node.as_str())
+    }
+
+    /// About a run that a checkpoint names, in the checkpoint's session and with what its questions tell.
+    pub(crate) fn of_checkpoint(run_id: RunId, record: &CheckpointRecord) -> Self {
+        let mut about = Self::new(run_id, record.session_id.clone());
+        about.place = Some(Place { workflow: record.checkpoint.workflow.as_str().into(), node: None });
+        match record.interrupts.first() {
+            Some(question) => about.with_context(question.context.clone()),
+            None => about,
+        }
     }
 
     /// About a run, from its record.
@@ -108,7 +119,8 @@ impl Correlation {
         &self.run.session_id
     }
 
-    /// The definition that the run is bound to; `None` where only a question of the run was read, as processes that take answers do.
+    /// The definition that the run is bound to; `None` where only a question or a checkpoint of the run was read, as processes that take
+    /// answers do.
     pub fn workflow(&self) -> Option<&WorkflowPin> {
         self.run.workflow.as_ref()
     }
@@ -126,10 +138,10 @@ impl Correlation {
 
     /// The node.
     pub fn node(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| &*place.node)
+        self.place.as_ref()?.node.as_deref()
     }
 
-    /// The workflow that the node belongs to: of a child, the child's own.
+    /// The workflow that the node belongs to: of a child, the child's own. Of a checkpoint, the one in force after it.
     pub fn place_workflow(&self) -> Option<&str> {
         self.place.as_ref().map(|place| &*place.workflow)
     }
@@ -149,7 +161,7 @@ impl fmt::Debug for Correlation {
             shown.field("workflow", &format_args!("{}@{}", pin.id, pin.version));
         }
         if let Some(place) = &self.place {
-            shown.field("place", &format_args!("{}/{}", place.workflow, place.node));
+            shown.field("place", &format_args!("{}/{}", place.workflow, place.node.as_deref().unwrap_or_default()));
         }
         if let Some(trace) = &self.trace {
             shown.field("trace", trace);

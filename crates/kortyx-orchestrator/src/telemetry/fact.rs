@@ -184,6 +184,8 @@ pub enum Fact {
     },
     /// A session was taken back to a checkpoint.
     SessionRolledBack {
+        /// The run whose turn left the checkpoint. A session's start is left by none: then an id that no run has.
+        about: Correlation,
         /// The session.
         session_id: SessionId,
         /// The checkpoint.
@@ -191,6 +193,9 @@ pub enum Fact {
     },
     /// A session was started from a checkpoint of another.
     SessionForked {
+        /// The new session's run when it waits with questions, else the run whose turn left the checkpoint. A session's start is left by
+        /// none: then an id that no run has.
+        about: Correlation,
         /// The new session.
         session_id: SessionId,
         /// The other.
@@ -429,7 +434,7 @@ impl CancelReason {
 }
 
 impl Fact {
-    /// What it is about; `None` of sessions, and of questions that are not known.
+    /// What it is about; `None` of answers to questions that are not known.
     pub fn about(&self) -> Option<&Correlation> {
         match self {
             Self::RunStarted { about, .. }
@@ -446,6 +451,8 @@ impl Fact {
             | Self::InterruptSuperseded { about, .. }
             | Self::InterruptExpired { about, .. }
             | Self::SessionCheckpointed { about, .. }
+            | Self::SessionRolledBack { about, .. }
+            | Self::SessionForked { about, .. }
             | Self::NodeEntered { about, .. }
             | Self::NodeLeft { about, .. }
             | Self::WorkflowTransitioned { about, .. }
@@ -463,7 +470,6 @@ impl Fact {
             | Self::AnswerInvalid { about, .. }
             | Self::AnswerRepeated { about, .. }
             | Self::AnswerConflicted { about, .. } => about.as_ref(),
-            Self::SessionRolledBack { .. } | Self::SessionForked { .. } => None,
         }
     }
 }

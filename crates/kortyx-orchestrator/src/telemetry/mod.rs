@@ -14,8 +14,9 @@ use std::{
 };
 
 use kortyx_contracts::Question;
+use kortyx_protocol::RunId;
 use kortyx_runtime::{Captures, Moment};
-use kortyx_store::{InterruptRecord, RunRecord};
+use kortyx_store::{CheckpointRecord, InterruptRecord, RunRecord};
 use tracing::Span;
 
 pub use self::{
@@ -29,6 +30,10 @@ use crate::present;
 pub(crate) use self::overdue::Overdue;
 
 /// Receives facts. Called on the task that made them so: hand them on and return.
+///
+/// [`record`](Self::record) must not block and must not wait: a run stands still until it has returned, and with it the thread of the runtime.
+/// What needs the network, a disk or a lock that others hold for long belongs in a task or a thread of the sink's own, behind a bounded queue
+/// that drops when it is full.
 ///
 /// A sink cannot change what happens: one that panics is ignored, with a line in the log. What it says of itself is asked once, when the
 /// agent is built; only [`trace`](Self::trace), [`link`](Self::link) and [`user`](Self::user) are asked again.
@@ -140,6 +145,11 @@ impl Telemetry {
     /// About a question, in the span that is entered now.
     pub(crate) fn of_question(&self, record: &InterruptRecord) -> Correlation {
         Correlation::of_question(record).traced(self.trace(&Span::current()))
+    }
+
+    /// About a run that a checkpoint names, in the span that is entered now.
+    pub(crate) fn of_checkpoint(&self, run_id: RunId, record: &CheckpointRecord) -> Correlation {
+        Correlation::of_checkpoint(run_id, record).traced(self.trace(&Span::current()))
     }
 
     /// About a run, in the span that is entered now.

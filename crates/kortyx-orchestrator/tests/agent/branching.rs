@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use kortyx_contracts::Text;
-use kortyx_protocol::{CheckpointId, FailureCode, ResumeResponse};
+use kortyx_orchestrator::Fact;
+use kortyx_protocol::{CheckpointId, FailureCode, ResumeResponse, RunId, SessionId};
 use kortyx_runtime::{NodeContext, NodeOutput, Workflow};
+use kortyx_store::Store as _;
 use serde_json::json;
 
 use crate::{
@@ -255,4 +257,38 @@ async fn a_run_that_waits_deep_in_a_child_is_forked_where_it_waits() {
     }
     assert_eq!(counter.passed(), 1, "what the child had done is not done again");
     settle(&agent).await;
+}
+
+/// What the facts of rollbacks and forks are about, in turn: run, session and workflow. Other facts are forgotten.
+fn branched(world: &World) -> Vec<(RunId, SessionId, String)> {
+    let about = |fact: &Fact| match fact {
+        Fact::SessionRolledBack { about, .. } | Fact::SessionForked { about, .. } => {
+            Some((about.run_id().clone(), about.session_id().clone(), about.workflow_id().unwrap().to_owned()))
+        }
+        _ => None,
+    };
+    let told = world.facts.all().iter().filter_map(about).collect();
+    world.facts.take();
+    told
+}
+
+#[tokio::test]
+async fn facts_of_forks_and_rollbacks_name_a_run_even_in_a_process_that_saw_none() {
+    let world = World::new();
+    let asked = say(&world.agent(&asking()).await, "one", in_session()).await;
+    let agent = world.agent(&asking()).await;
+    let workflow = || "asking".to_owned();
+
+    let forked = agent.fork(&asked.checkpoint().0, None, None).await.unwrap();
+    let open = forked.checkpoint.active_pending_requests[0].run_id.clone();
+    assert_eq!(branched(&world), [(open, forked.session_id, workflow())]);
+
+    agent.rollback_to(&asked.checkpoint().0, None).await.unwrap();
+    assert_eq!(branched(&world), [(asked.done().run_id.clone(), session(), workflow())]);
+
+    let start = agent.list_checkpoints(&session(), None).await.unwrap()[0].id.clone();
+    agent.rollback_to(&start, None).await.unwrap();
+    let told = branched(&world);
+    assert_eq!((&told[0].1, &told[0].2), (&session(), &workflow()));
+    assert_eq!(world.store.run(&told[0].0).await.unwrap().map(|run| run.run_id), None);
 }

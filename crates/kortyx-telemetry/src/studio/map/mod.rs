@@ -9,7 +9,7 @@ mod span;
 use std::{collections::BTreeMap, sync::Arc};
 
 use kortyx_orchestrator::{Correlation, Fact, ParentCall, Visit};
-use kortyx_protocol::{CheckpointId, Timestamp};
+use kortyx_protocol::Timestamp;
 use kortyx_store::Scalar;
 use serde_json::Value;
 
@@ -17,11 +17,8 @@ use self::{
     content::Content,
     span::{Key, Placed, Spans},
 };
-use super::{StudioConfig, config::Described, counts::Counts, queue::Noted, recent::Recent, revision::Revisions};
+use super::{StudioConfig, config::Described, counts::Counts, queue::Noted, revision::Revisions};
 use crate::event::{Event, EventContext, EventCorrelation, Payload, Service, SessionForked, SessionRolledBack};
-
-/// Of how many checkpoints a process remembers which run left them.
-const CHECKPOINTS: usize = 4096;
 
 /// What a fact is as an event.
 pub(in crate::studio) enum Mapped {
@@ -32,14 +29,13 @@ pub(in crate::studio) enum Mapped {
     Unbuildable(&'static str),
 }
 
-/// Makes events of facts. Remembers what is open, for how long it took, and which run left a checkpoint.
+/// Makes events of facts. Remembers what is open, for how long it took.
 pub(in crate::studio) struct Mapper {
     environment: Arc<str>,
     service: Service,
     described: Described,
     content: Content,
     spans: Spans,
-    checkpoints: Recent<CheckpointId, Correlation>,
 }
 
 /// What a fact becomes: what happened, and its span.
@@ -71,33 +67,15 @@ impl Mapper {
             described: config.described.clone(),
             content: Content::new(config),
             spans: Spans::new(),
-            checkpoints: Recent::new(CHECKPOINTS),
         }
     }
 
     pub(in crate::studio) fn event(&mut self, noted: &Noted, revisions: &Revisions, counts: &Counts) -> Mapped {
-        let (about, told) = match &noted.fact {
-            Fact::SessionRolledBack { checkpoint_id, .. } | Fact::SessionForked { checkpoint_id, .. } => {
-                let Some(about) = self.checkpoints.get(checkpoint_id).cloned() else {
-                    return Mapped::Unbuildable(
-                        "the run that left a session's checkpoint is not known to this process",
-                    );
-                };
-                let told = session(&noted.fact);
-                (about, told)
-            }
-            fact => {
-                let Some(about) = fact.about().cloned() else { return Mapped::Nothing };
-                (about, self.told(noted, revisions, counts))
-            }
-        };
-        let Some(Told { payload, placed }) = told else { return Mapped::Nothing };
-        let Some(mut correlation) = correlation(&about, placed, revisions) else {
+        let Some(about) = noted.fact.about() else { return Mapped::Nothing };
+        let Some(Told { payload, placed }) = self.told(noted, revisions, counts) else { return Mapped::Nothing };
+        let Some(correlation) = correlation(about, placed, revisions) else {
             return Mapped::Unbuildable("the workflow of a run is not known to this process");
         };
-        if let Fact::SessionForked { session_id, .. } | Fact::SessionRolledBack { session_id, .. } = &noted.fact {
-            correlation.session_id = Some(session_id.as_str().to_owned());
-        }
         let Ok(event_id) = event_id() else { return Mapped::Unbuildable("the system gives no random numbers") };
         Mapped::Event(Box::new(Event {
             event_id,
@@ -105,16 +83,14 @@ impl Mapper {
             environment: self.environment.clone(),
             service: self.service.clone(),
             correlation,
-            context: self.context(&about),
+            context: self.context(about),
             payload,
         }))
     }
 
     fn told(&mut self, noted: &Noted, revisions: &Revisions, counts: &Counts) -> Option<Told> {
-        if let Fact::SessionCheckpointed { about, checkpoint_id } = &noted.fact {
-            self.checkpoints.insert(checkpoint_id.clone(), about.clone().traced(None));
-        }
         self.of_run(noted, counts)
+            .or_else(|| session(&noted.fact))
             .or_else(|| self.of_question(noted, counts))
             .or_else(|| self.of_node(noted, revisions, counts))
             .or_else(|| self.of_call(noted, counts))

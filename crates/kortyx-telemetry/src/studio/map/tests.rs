@@ -26,7 +26,6 @@ fn checkpoint_id() -> CheckpointId {
 }
 
 fn about() -> Correlation {
-    let pin = WorkflowPin { id: "review".into(), version: "2".into(), fingerprint: "f".into() };
     let context: BTreeMap<String, Scalar> = [
         ("user", Scalar::Text("ada".into())),
         ("tenant", Scalar::Int(7)),
@@ -35,11 +34,20 @@ fn about() -> Correlation {
     ]
     .map(|(key, value)| (key.to_owned(), value))
     .into();
-    Correlation::new(RunId::new("run-1").unwrap(), session_id()).bound_to(pin).with_context(context)
+    Correlation::new(RunId::new("run-1").unwrap(), session_id()).bound_to(pin()).with_context(context)
 }
 
 fn at() -> Correlation {
     about().at("review", "draft")
+}
+
+fn pin() -> WorkflowPin {
+    WorkflowPin { id: "review".into(), version: "2".into(), fingerprint: "f".into() }
+}
+
+/// About the run of a fork.
+fn forked() -> Correlation {
+    Correlation::new(RunId::new("run-2").unwrap(), SessionId::new("session-2").unwrap()).bound_to(pin())
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "facts hold it so")]
@@ -73,11 +81,12 @@ fn of_runs() -> Vec<Fact> {
         Fact::LeaseLost { about: about(), fence: 3 },
         Fact::SessionCheckpointed { about: about(), checkpoint_id: checkpoint_id() },
         Fact::SessionForked {
-            session_id: SessionId::new("session-2").unwrap(),
+            about: forked(),
+            session_id: forked().session_id().clone(),
             parent_session_id: session_id(),
             checkpoint_id: checkpoint_id(),
         },
-        Fact::SessionRolledBack { session_id: session_id(), checkpoint_id: checkpoint_id() },
+        Fact::SessionRolledBack { about: about(), session_id: session_id(), checkpoint_id: checkpoint_id() },
     ]
 }
 
