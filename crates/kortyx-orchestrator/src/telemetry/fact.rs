@@ -271,7 +271,7 @@ pub enum Fact {
         call: CallName,
         /// How.
         end: End,
-        /// Its result.
+        /// Its result; not that of a step in which a model is asked or a tool is run.
         output: Option<Content>,
     },
     /// A child workflow is called, or goes on after a pause.

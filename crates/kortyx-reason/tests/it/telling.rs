@@ -31,7 +31,11 @@ impl TelemetrySink for Heard {
     fn record(&self, fact: &Fact) {
         let is_of_work = matches!(
             fact,
-            Fact::ModelStarted { .. } | Fact::ModelEnded { .. } | Fact::ToolStarted { .. } | Fact::ToolEnded { .. }
+            Fact::ModelStarted { .. }
+                | Fact::ModelEnded { .. }
+                | Fact::ToolStarted { .. }
+                | Fact::ToolEnded { .. }
+                | Fact::StepEnded { output: Some(_), .. }
         );
         if is_of_work {
             self.facts.lock().unwrap().push(fact.clone());
@@ -121,7 +125,9 @@ async fn prompts_arguments_and_results_are_told_by_their_switch_without_what_a_t
         let json = |content: &Option<Content>| content.as_ref().map(|content| content.json().get().to_owned());
         let content = |fact: &Fact| match fact {
             Fact::ModelStarted { input, .. } | Fact::ToolStarted { input, .. } => json(input),
-            Fact::ModelEnded { output, .. } | Fact::ToolEnded { output, .. } => json(output),
+            Fact::ModelEnded { output, .. } | Fact::ToolEnded { output, .. } | Fact::StepEnded { output, .. } => {
+                json(output)
+            }
             _ => None,
         };
         let content: String = facts.iter().filter_map(content).collect();

@@ -12,6 +12,7 @@ use crate::{NodeError, flow::FrameEnd, pass::PassRef, state::CallKey, workflow::
 pub(crate) struct StepTold {
     pass: Arc<PassRef>,
     pub(crate) span: Span,
+    key: CallKey,
     call: CallName,
     is_open: bool,
 }
@@ -28,7 +29,7 @@ impl StepTold {
             kortyx.outcome = field::Empty,
             error.type = field::Empty,
         );
-        let told = Self { pass: pass.clone(), span, call: key.into(), is_open: true };
+        let told = Self { pass: pass.clone(), span, key: key.clone(), call: key.into(), is_open: true };
         let call = &told.call;
         tell(pass, &told.span, |visit| Moment::StepStarted { visit, call });
         told
@@ -37,7 +38,13 @@ impl StepTold {
     /// The step has ended.
     pub(crate) fn end(&mut self, result: &Result<RawJson, NodeError>) {
         let end = result.as_ref().map_or_else(|error| End::Failed(error.code()), |_| End::Completed);
-        self.close(end, result.as_ref().ok());
+        let output = result.as_ref().ok().filter(|_| self.pass.shared.captures.output && !self.is_told_in_parts());
+        self.close(end, output);
+    }
+
+    /// Whether its parts were told, perhaps without what its result holds.
+    fn is_told_in_parts(&self) -> bool {
+        self.pass.with_pass(|pass| pass.is_told_in_parts(&self.key)).unwrap_or(true)
     }
 
     fn close(&mut self, end: End, output: Option<&RawJson>) {

@@ -87,7 +87,7 @@ pub enum Moment<'a> {
         call: &'a CallName,
         /// How.
         end: End,
-        /// Its result.
+        /// Its result; not that of a step whose library [tells](crate::NodeContext::tell) what it does.
         output: Option<&'a Content>,
     },
     /// A child workflow is called, or goes on after a pause.

@@ -11,6 +11,7 @@ use tracing::Span;
 use super::{Captures, Moment, ParentCall, Visit, Work};
 use crate::{
     NodeContext,
+    pass::PassState,
     shared::{Core, Shared},
     state::{Activation, Frame},
 };
@@ -81,7 +82,8 @@ impl Visit {
 
 impl NodeContext {
     /// Tells the observer of the run what a step of the node does, for libraries that work inside steps. Nothing happens, and nothing is
-    /// made, when nobody observes the run. See [`captures`](Self::captures) before content is made.
+    /// made, when nobody observes the run. The result of a step that is told like this is left out of its
+    /// [`StepEnded`](Moment::StepEnded): it would say again what its parts said, and what they hide. See [`captures`](Self::captures) before content is made.
     ///
     /// ```
     /// use kortyx_runtime::{ModelName, NodeContext, Work};
@@ -92,6 +94,7 @@ impl NodeContext {
     /// ```
     pub fn tell<'a>(&'a self, work: impl FnOnce() -> Work<'a>) {
         if let Some(visit) = &self.0.visit {
+            let _ = self.0.with_pass(PassState::tell_in_parts);
             self.0.shared.tell(&Moment::Work { visit, work: work() });
         }
     }

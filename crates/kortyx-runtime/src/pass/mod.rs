@@ -118,6 +118,8 @@ struct Requested {
     dropped: bool,
     /// What its step has used so far.
     spent: Vec<(Arc<str>, u64)>,
+    /// The library whose step it is tells what it does.
+    is_told: bool,
     /// Where in the log its completion is, once the node may see it.
     revealed: Option<usize>,
 }
@@ -300,6 +302,18 @@ impl PassState {
     pub(crate) fn spend(&mut self, counter: &str, amount: u64) -> bool {
         let step = self.running_step.as_ref().and_then(|key| self.requested.get_mut(key));
         step.map(|step| step.spent.push((counter.into(), amount))).is_some()
+    }
+
+    /// Notes that the running step is told in its parts.
+    pub(crate) fn tell_in_parts(&mut self) {
+        if let Some(step) = self.running_step.as_ref().and_then(|key| self.requested.get_mut(key)) {
+            step.is_told = true;
+        }
+    }
+
+    /// Whether a step was told in its parts.
+    pub(crate) fn is_told_in_parts(&self, key: &CallKey) -> bool {
+        self.requested.get(key).is_some_and(|step| step.is_told)
     }
 
     /// Takes what a step has used.

@@ -325,3 +325,23 @@ async fn an_observer_that_panics_or_looks_at_the_run_changes_nothing() {
     assert_eq!(*curious.1.lock().unwrap(), 4);
     assert_eq!(End::Failed(FailureCode::NoRoute).code(), Some(FailureCode::NoRoute));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_result_of_a_step_that_is_told_in_its_parts_is_not_told() {
+    let flow = one_node(|ctx| async move {
+        let inner = ctx.clone();
+        ctx.step("model", || async move {
+            let model = ModelName::new("m");
+            inner.tell(|| Work::ModelStarted { step: "model", model: &model, input: None });
+            Ok::<_, NodeError>("hidden".to_owned())
+        })
+        .await?;
+        ctx.step("plain", || async { Ok::<_, NodeError>("shown".to_owned()) }).await?;
+        Ok(NodeOutput::new())
+    });
+    let world = World::new(&[&flow]);
+    let told = Told::capturing(&world, Captures::nothing().with_output(true));
+    completed(world.run(&flow, json!(null)).await);
+    let content = told.content.lock().unwrap().clone();
+    assert!(content.contains("shown") && !content.contains("hidden"), "{content}");
+}
