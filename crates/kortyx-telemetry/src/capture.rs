@@ -16,6 +16,7 @@ const CREDENTIALS: &[&str] = &[
     "password",
     "passwd",
     "passphrase",
+    "passcode",
     "secret",
     "token",
     "authorization",
@@ -130,7 +131,7 @@ impl Redaction {
 
     /// A string may hold JSON: arguments of tools often do.
     fn visit_text(&self, text: &mut String, at: &mut String, nested: u8) {
-        if !text.trim_start().starts_with(['{', '[']) {
+        if !text.trim_start().starts_with(['{', '[', '"']) {
             return;
         }
         let Ok(mut inner) = serde_json::from_str::<Value>(text) else { return };
@@ -240,6 +241,8 @@ mod tests {
         let content = json!({"arguments": json!({"call": inner}).to_string()});
         let text = shown(&Redaction::new(), &content).to_string();
         assert!(!text.contains("planted") && text.contains("Oslo"), "{text}");
+        let twice = json!(json!(json!({"api_key": "planted"}).to_string()).to_string());
+        assert!(!shown(&Redaction::new(), &twice).to_string().contains("planted"));
     }
 
     #[test]
@@ -275,5 +278,18 @@ mod tests {
         });
         assert_eq!(shown(&redaction, &content), left);
         assert_eq!(shown(&Redaction::new().pointer(""), &content), json!("[redacted]"));
+    }
+
+    #[test]
+    fn the_deepest_content_fits_on_a_small_stack() {
+        let mut text = "{}".to_owned();
+        for _ in 0..5 {
+            text = format!("{}{}{}", "[".repeat(120), json!(text), "]".repeat(120));
+        }
+        let look = || Redaction::new().apply(&RawJson::parse(&text).unwrap());
+        std::thread::scope(|scope| {
+            let small = std::thread::Builder::new().stack_size(1 << 20).spawn_scoped(scope, look);
+            assert!(small.unwrap().join().unwrap().is_some());
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! Several sinks behind one: each hears what it asks for, and none takes the others down.
 
-mod within;
+pub(crate) mod within;
 
 use std::{
     fmt,

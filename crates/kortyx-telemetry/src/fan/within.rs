@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use kortyx_orchestrator::{Captures, Fact};
 
 /// The fact without the content that is not asked for.
-pub(super) fn within(fact: &Fact, captures: Captures) -> Cow<'_, Fact> {
+pub(crate) fn within(fact: &Fact, captures: Captures) -> Cow<'_, Fact> {
     let (input, output, actor) = content(fact);
     if (captures.input || !input) && (captures.output || !output) && (captures.actor || !actor) {
         return Cow::Borrowed(fact);

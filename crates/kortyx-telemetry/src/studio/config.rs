@@ -43,7 +43,6 @@ pub struct StudioConfig {
     pub(super) workflows: Vec<Arc<Definition>>,
     pub(super) bounds: Bounds,
     pub(super) patience: Patience,
-    pub(super) max_content: usize,
 }
 
 /// What of a run's context values is sent, by their keys.
@@ -133,6 +132,7 @@ impl StudioConfig {
             bounds: Bounds {
                 events: 10_000,
                 bytes: 16 * 1024 * 1024,
+                content: 64 * 1024,
                 batch_events: 200,
                 batch_bytes: 512 * 1024,
                 linger: Duration::from_millis(500),
@@ -143,7 +143,6 @@ impl StudioConfig {
                 first_wait: Duration::from_millis(500),
                 longest_wait: Duration::from_mins(1),
             },
-            max_content: 64 * 1024,
         })
     }
 
@@ -230,7 +229,7 @@ impl StudioConfig {
 
     /// How large a piece of content may be, in bytes; a larger one is left out. 64 KiB by default.
     pub fn max_content(mut self, bytes: usize) -> Self {
-        self.max_content = bytes;
+        self.bounds.content = bytes;
         self
     }
 }

@@ -48,6 +48,15 @@ impl Count {
 }
 
 impl Counts {
+    /// Notes that pieces of content were left out.
+    pub(super) fn note_omitted(&self, pieces: usize) {
+        if self.omitted.add(pieces) {
+            tracing::warn!(
+                "captured content is left out of telemetry: it is too large or cannot be read; this is not logged again"
+            );
+        }
+    }
+
     pub(super) fn now(&self) -> ReporterCounts {
         ReporterCounts {
             sent: self.sent.get(),

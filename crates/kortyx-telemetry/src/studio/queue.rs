@@ -12,7 +12,10 @@ use tokio::{
     time::timeout,
 };
 
-use super::{counts::Counts, weight::weight};
+use super::{
+    counts::Counts,
+    weight::{light, weight},
+};
 
 /// A fact and when it was told.
 pub(super) struct Noted {
@@ -36,6 +39,8 @@ impl Noted {
 pub(super) struct Bounds {
     pub(super) events: usize,
     pub(super) bytes: usize,
+    /// How large a piece of content may be.
+    pub(super) content: usize,
     pub(super) batch_events: usize,
     pub(super) batch_bytes: usize,
     /// How long a fact waits for others.
@@ -75,13 +80,16 @@ impl Queue {
 
     /// Takes a fact in. The oldest ones make room for it.
     pub(super) fn push(&self, fact: &Fact) {
-        let weight = weight(fact);
+        let (fact, omitted) = light(fact, self.bounds.content);
+        self.counts.note_omitted(omitted);
+        let weight = weight(&fact);
         if weight > self.bounds.bytes {
             self.note_dropped(1);
             return;
         }
         // Before the lock: copying takes longer than all that is done under it.
-        let mut noted = Noted { fact: fact.clone(), at: SystemTime::now(), instant: Instant::now(), number: 0, weight };
+        let mut noted =
+            Noted { fact: fact.into_owned(), at: SystemTime::now(), instant: Instant::now(), number: 0, weight };
         let mut evicted = Vec::new();
         let mut waiting = self.lock();
         waiting.told = waiting.told.saturating_add(1);
@@ -177,6 +185,13 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// Waits until no more facts will come.
+    pub(super) async fn closed(&self) {
+        while !self.is_closed() {
+            self.wake.notified().await;
+        }
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.lock().is_closed
     }
@@ -195,14 +210,17 @@ enum Stand {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use kortyx_orchestrator::{Content, Correlation};
     use kortyx_protocol::{RawJson, RunId, SessionId};
+    use kortyx_store::Scalar;
 
     use super::*;
 
     fn bounds() -> Bounds {
         let linger = Duration::from_secs(1);
-        Bounds { events: 5, bytes: 100_000, batch_events: 3, batch_bytes: 100_000, linger }
+        Bounds { events: 5, bytes: 100_000, content: 90_000, batch_events: 3, batch_bytes: 100_000, linger }
     }
 
     fn fact(number: u8, bytes: usize) -> Fact {
@@ -232,9 +250,23 @@ mod tests {
     async fn bytes_are_bounded_too() {
         let queue = Queue::new(bounds());
         (1..=3).for_each(|number| queue.push(&fact(number, 40_000)));
-        queue.push(&fact(4, 200_000));
-        assert_eq!(queue.counts.now().dropped, 2, "one for room, one because it is larger than all that may wait");
+        assert_eq!(queue.counts.now().dropped, 1);
         assert_eq!(runs(&queue.next().await.unwrap()), ["02", "03"]);
+        let large = Scalar::Text("x".repeat(200_000).into());
+        let about = fact(4, 0).about().unwrap().clone().with_context(BTreeMap::from([("k".to_owned(), large)]));
+        queue.push(&Fact::RunStarted { about, input: None });
+        assert_eq!(queue.counts.now().dropped, 2, "it is larger than all that may wait");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn content_that_is_too_large_to_be_sent_takes_no_room() {
+        let queue = Queue::new(bounds());
+        (1..=3).for_each(|number| queue.push(&fact(number, 200_000)));
+        let waiting = queue.next().await.unwrap();
+        assert_eq!(runs(&waiting), ["01", "02", "03"]);
+        assert!(waiting.iter().all(|noted| matches!(noted.fact, Fact::RunStarted { input: None, .. })));
+        let counts = queue.counts.now();
+        assert_eq!((counts.dropped, counts.omitted), (0, 3));
     }
 
     #[tokio::test(start_paused = true)]

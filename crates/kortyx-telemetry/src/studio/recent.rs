@@ -22,11 +22,16 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
         self.next = self.next.wrapping_add(1);
         self.order.push_back((self.next, key.clone()));
         self.entries.insert(key, (self.next, value));
-        while self.order.len() > self.most.saturating_mul(2) || self.entries.len() > self.most {
+        while self.entries.len() > self.most {
             let Some((number, key)) = self.order.pop_front() else { break };
-            if self.entries.get(&key).is_some_and(|(current, _)| *current == number) {
+            if is_current(&self.entries, &key, number) {
                 self.entries.remove(&key);
             }
+        }
+        // What has come and gone makes room, so that an old entry that is still there may stay.
+        if self.order.len() > self.most.saturating_mul(2) {
+            let entries = &self.entries;
+            self.order.retain(|(number, key)| is_current(entries, key, *number));
         }
     }
 
@@ -37,6 +42,10 @@ impl<K: Hash + Eq + Clone, V> Recent<K, V> {
     pub(super) fn remove(&mut self, key: &K) -> Option<V> {
         self.entries.remove(key).map(|(_, value)| value)
     }
+}
+
+fn is_current<K: Hash + Eq, V>(entries: &HashMap<K, (u64, V)>, key: &K, number: u64) -> bool {
+    entries.get(key).is_some_and(|(current, _)| *current == number)
 }
 
 #[cfg(test)]
@@ -60,5 +69,16 @@ mod tests {
             assert_eq!(recent.remove(&number), Some(number));
         }
         assert!(recent.order.len() <= 4 && recent.entries.is_empty());
+    }
+
+    #[test]
+    fn an_old_entry_outlives_any_number_that_come_and_go() {
+        let mut recent = Recent::new(2);
+        recent.insert(0, 0);
+        for number in 1..100 {
+            recent.insert(number, number);
+            recent.remove(&number);
+        }
+        assert_eq!(recent.get(&0), Some(&0));
     }
 }

@@ -14,6 +14,9 @@ use super::{
     transport::{Deliver, Reply, Route},
 };
 
+/// The longest name of a revision that is kept, in bytes.
+const LONGEST_NAME: usize = 256;
+
 /// The workflows.
 pub(super) struct Revisions {
     known: Vec<Revision>,
@@ -71,7 +74,8 @@ impl Revisions {
                 Reply::Later { after, .. } => {
                     let wait = self.first_wait.saturating_mul(2_u32.saturating_pow(self.failures.min(16))).max(after);
                     self.failures = self.failures.saturating_add(1);
-                    self.due = Some(Instant::now() + wait.min(self.longest_wait));
+                    let now = Instant::now();
+                    self.due = Some(now.checked_add(wait.min(self.longest_wait)).unwrap_or(now));
                     return;
                 }
             }
@@ -101,9 +105,53 @@ impl Revision {
 
     fn ensured(&mut self, answer: &[u8]) {
         self.body = None;
-        match json::from_slice::<Ensured>(answer) {
-            Ok(ensured) => self.name = Some(ensured.workflow_revision_id),
-            Err(error) => tracing::warn!(%error, "the receiver of a topology did not say what it calls the revision"),
+        let named = json::from_slice::<Ensured>(answer).ok().map(|ensured| ensured.workflow_revision_id);
+        // It goes along with every event.
+        self.name = named.filter(|name| name.len() <= LONGEST_NAME);
+        if self.name.is_none() {
+            tracing::warn!("the receiver of a topology did not say, in a few words, what it calls the revision");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kortyx_runtime::{NodeContext, NodeOutput, NodeResult, Workflow};
+
+    use super::*;
+
+    /// Answers with this.
+    struct Receiver(Reply);
+
+    impl Deliver for Receiver {
+        async fn post(&self, _: Route, _: Bytes) -> Reply {
+            self.0.clone()
+        }
+    }
+
+    async fn nothing(_: NodeContext) -> NodeResult {
+        Ok(NodeOutput::new())
+    }
+
+    async fn ensured(answer: Reply) -> Revisions {
+        let workflow = Workflow::builder("w").node("n", nothing).build().unwrap();
+        let config = StudioConfig::new("http://localhost", "key", "test", "desk").unwrap().workflow(&workflow);
+        let config = config.retries(3, Duration::from_secs(1), Duration::MAX);
+        let mut revisions = Revisions::new(&config).unwrap();
+        revisions.ensure(&Receiver(answer)).await;
+        revisions
+    }
+
+    #[tokio::test]
+    async fn a_name_that_is_no_name_is_not_kept() {
+        let answer = |length| Reply::Taken(format!(r#"{{"workflowRevisionId":"{}"}}"#, "x".repeat(length)).into());
+        assert!(ensured(answer(256)).await.known[0].name.is_some());
+        assert!(ensured(answer(257)).await.known[0].name.is_none());
+    }
+
+    #[tokio::test]
+    async fn no_wait_that_a_receiver_asks_for_is_too_long_to_be_counted() {
+        let revisions = ensured(Reply::Later { after: Duration::MAX, why: String::new() }).await;
+        assert!(revisions.due.is_some() && revisions.known[0].body.is_some());
     }
 }

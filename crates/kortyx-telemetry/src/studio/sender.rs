@@ -6,7 +6,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use kortyx_protocol::json;
 use serde::Deserialize;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::{
     config::Patience,
@@ -117,7 +117,8 @@ impl<D: Deliver> Sender<D> {
                 self.abandoned(left.len(), &reason);
                 return None;
             };
-            sleep(wait.max(asked).min(self.patience.longest_wait)).await;
+            // Nobody waits for what comes after the reporter but the end of the process.
+            let _ = timeout(wait.max(asked).min(self.patience.longest_wait), self.queue.closed()).await;
         }
         None
     }

@@ -22,7 +22,7 @@ pub(super) struct Content {
 impl Content {
     pub(super) fn new(config: &StudioConfig) -> Self {
         let redaction = config.redaction.clone();
-        Self { input: config.input, output: config.output, redaction, most: config.max_content }
+        Self { input: config.input, output: config.output, redaction, most: config.bounds.content }
     }
 
     /// What a person, a run, a model or a tool was given.
@@ -44,11 +44,7 @@ impl Content {
         let is_small = json.get().len() <= self.most;
         let judge = || if is_small { self.redaction.apply(json) } else { None };
         let shown = catch_unwind(AssertUnwindSafe(judge)).ok().flatten();
-        if shown.is_none() && counts.omitted.add(1) {
-            tracing::warn!(
-                "captured content is left out of telemetry: it is too large or cannot be read; this is not logged again"
-            );
-        }
+        counts.note_omitted(usize::from(shown.is_none()));
         shown
     }
 }

@@ -208,6 +208,20 @@ async fn a_sender_without_a_reporter_tries_once_and_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_sender_whose_reporter_goes_away_waits_no_longer() {
+    let world = world((0..100).map(|_| later(30)));
+    let begun = Instant::now();
+    world.tell_all(&["a", "b"]);
+    while world.seen().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.queue.close();
+    world.task.await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(world.queue.counts.now().abandoned, 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn memory_stays_bounded_while_the_receiver_is_gone() {
     let world = world((0..1_000).map(|_| later(30)));
     for number in 0..50_000_u32 {
