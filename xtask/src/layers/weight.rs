@@ -5,9 +5,10 @@ use super::tree::Tree;
 use crate::error::Error;
 use crate::workspace::Workspace;
 
-/// Crates that must not know something, at any depth, with any feature, on any platform.
+/// Crates that must not know something, at any depth, with these features, on any platform.
 struct Ban {
     package: &'static str,
+    features: &'static [&'static str],
     rule: &'static str,
     banned: &'static [&'static [&'static str]],
 }
@@ -53,19 +54,50 @@ const INPUT_AND_OUTPUT: &[&str] = &[
     "ureq",
 ];
 
+const TRACE_EXPORT: &[&str] = &[
+    "opentelemetry",
+    "opentelemetry-http",
+    "opentelemetry-otlp",
+    "opentelemetry-proto",
+    "opentelemetry_sdk",
+    "prost",
+    "tracing-opentelemetry",
+    "tracing-subscriber",
+];
+
+const ALL: &[&str] = &["--all-features"];
+
 const BANS: &[Ban] = &[
     Ban {
         package: "kortyx-protocol",
+        features: ALL,
         rule: "does no I/O and knows no async runtime",
         banned: &[ASYNC_RUNTIMES, INPUT_AND_OUTPUT],
     },
     Ban {
         package: "kortyx-contracts",
+        features: ALL,
         rule: "does no I/O and knows no async runtime",
         banned: &[ASYNC_RUNTIMES, INPUT_AND_OUTPUT],
     },
-    Ban { package: "kortyx-store", rule: "knows no driver and no transport", banned: &[INPUT_AND_OUTPUT] },
-    Ban { package: "kortyx-runtime", rule: "knows neither storage nor transport", banned: &[INPUT_AND_OUTPUT] },
+    Ban {
+        package: "kortyx-store",
+        features: ALL,
+        rule: "knows no driver and no transport",
+        banned: &[INPUT_AND_OUTPUT],
+    },
+    Ban {
+        package: "kortyx-runtime",
+        features: ALL,
+        rule: "knows neither storage nor transport",
+        banned: &[INPUT_AND_OUTPUT],
+    },
+    Ban {
+        package: "kortyx",
+        features: &["--features", "cache,codec,genai,http,mcp,sqlite,telemetry,yaml"],
+        rule: "knows no OpenTelemetry without the feature `otel`",
+        banned: &[TRACE_EXPORT],
+    },
 ];
 
 const BUDGETS: &[Budget] =
@@ -75,7 +107,7 @@ const BUDGETS: &[Budget] =
 pub(super) fn verdicts(workspace: &Workspace) -> Result<Vec<Verdict>, Error> {
     let mut verdicts = Vec::new();
     for ban in BANS {
-        let tree = Tree::load(workspace, ban.package, &["--all-features", "--target", "all"])?;
+        let tree = Tree::load(workspace, ban.package, &[ban.features, &["--target", "all"]].concat())?;
         verdicts.push(ban.verdict(&tree));
     }
     for budget in BUDGETS {
@@ -110,7 +142,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    const BAN: Ban = Ban { package: "a", rule: "knows no async runtime", banned: &[ASYNC_RUNTIMES] };
+    const BAN: Ban = Ban { package: "a", features: ALL, rule: "knows no async runtime", banned: &[ASYNC_RUNTIMES] };
 
     #[test]
     fn a_banned_crate_deep_in_the_tree_is_found_with_its_way() {

@@ -2,7 +2,6 @@
 
 use std::{
     future::Future,
-    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -12,10 +11,9 @@ use reqwest::{
     header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER},
     redirect,
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 
 use super::{StudioConfig, StudioError, config::bearer};
+use crate::tls::tls;
 
 /// How much of an answer is read.
 const MAX_ANSWER: usize = 1024 * 1024;
@@ -77,22 +75,6 @@ impl Http {
 fn url(endpoint: &Url, path: &str) -> Result<Url, StudioError> {
     let text = format!("{}/{path}", endpoint.as_str().trim_end_matches('/'));
     Url::parse(&text).map_err(|_| StudioError::invalid("endpoint", "it is not a URL"))
-}
-
-fn tls() -> Result<ClientConfig, String> {
-    let builder = || {
-        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())
-    };
-    let mut config = match builder()?.with_platform_verifier() {
-        Ok(config) => config.with_no_client_auth(),
-        Err(error) => {
-            tracing::warn!(%error, "this system has no root certificates: only servers without TLS are reached");
-            builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
-        }
-    };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
 }
 
 impl Deliver for Http {

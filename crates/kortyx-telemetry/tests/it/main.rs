@@ -1,10 +1,14 @@
 //! An agent, its reporter, and a receiver on this machine that checks every byte and misbehaves.
 
 #[cfg(test)]
+mod collector;
+#[cfg(test)]
 mod receiver;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
 mod sinks;
+#[cfg(test)]
+mod traces;
 #[cfg(test)]
 mod world;
