@@ -289,4 +289,22 @@ mod tests {
         assert_eq!(queue.next().await.unwrap().len(), 1);
         assert!(queue.next().await.is_none());
     }
+
+    #[test]
+    fn a_queue_that_nobody_empties_stays_within_its_bounds_and_makes_nobody_wait() {
+        const EACH: u8 = 250;
+        let queue = Queue::new(bounds());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..EACH).for_each(|number| queue.push(&fact(number, usize::from(number) * 200))));
+            }
+        });
+        let waiting = queue.lock();
+        let weights: usize = waiting.facts.iter().map(|noted| noted.weight).sum();
+        assert!(waiting.bytes == weights && weights <= 100_000 && waiting.facts.len() <= 5, "{weights}");
+        assert!(waiting.facts.capacity() <= 16, "{}", waiting.facts.capacity());
+        let left = u64::try_from(waiting.facts.len()).unwrap();
+        assert_eq!(queue.counts.now().dropped + left, 4 * u64::from(EACH));
+        assert!(waiting.facts.iter().zip(waiting.facts.iter().skip(1)).all(|(a, b)| a.number < b.number));
+    }
 }

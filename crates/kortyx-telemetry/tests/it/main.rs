@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod collector;
 #[cfg(test)]
+mod pressure;
+#[cfg(test)]
 mod receiver;
 #[cfg(test)]
 mod reports;

@@ -233,3 +233,32 @@ async fn memory_stays_bounded_while_the_receiver_is_gone() {
     let dropped = world.queue.counts.now().dropped;
     assert!((39_900..=40_000).contains(&dropped), "{dropped}");
 }
+
+/// Takes requests and never comes back.
+struct Hung;
+
+impl Deliver for Hung {
+    async fn post(&self, _: Route, _: Bytes) -> Reply {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transport_that_hangs_for_ever_holds_up_nobody_who_tells() {
+    let config = StudioConfig::new("http://localhost", "key", "test", "desk").unwrap().waiting(10, 1_000_000);
+    let config = config.batch(5, Duration::ZERO);
+    let queue = Arc::new(Queue::new(config.bounds.clone()));
+    let (mapper, revisions) = (Mapper::new(&config), Revisions::new(&config).unwrap());
+    let sender = Sender { queue: queue.clone(), mapper, revisions, patience: config.patience, to: Hung };
+    let task = tokio::spawn(sender.run());
+    for _ in 0..5000 {
+        queue.push(&fact("s", Some("w")));
+        tokio::task::yield_now().await;
+    }
+    assert!(!queue.flush(Duration::from_hours(1)).await);
+    let dropped = queue.counts.now().dropped;
+    assert!((4985..=4990).contains(&dropped), "all but what waits and one batch: {dropped}");
+    queue.close();
+    assert!(!task.is_finished());
+    task.abort();
+}
