@@ -80,6 +80,11 @@ impl Http {
         &self.agent
     }
 
+    /// How many chat turns and run streams are being answered now, for metrics. Clones count together.
+    pub fn open_streams(&self) -> usize {
+        self.streams.open()
+    }
+
     /// Every route, and the same errors for every other address.
     ///
     /// # Panics

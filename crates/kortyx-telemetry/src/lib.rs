@@ -3,6 +3,8 @@
 mod capture;
 pub mod event;
 mod fan;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "otel")]
 mod otel;
 #[cfg(feature = "studio")]

@@ -21,7 +21,7 @@ pub use kortyx_runtime as runtime;
 #[cfg(feature = "sqlite")]
 pub use kortyx_sqlite as sqlite;
 pub use kortyx_store as store;
-#[cfg(any(feature = "otel", feature = "telemetry"))]
+#[cfg(any(feature = "metrics", feature = "otel", feature = "telemetry"))]
 pub use kortyx_telemetry as telemetry;
 
 pub use kortyx_contracts::*;
@@ -88,7 +88,7 @@ mod guide {
     mod replay {}
     #[doc = include_str!("../../../docs/guide/stores.md")]
     mod stores {}
-    #[cfg(all(feature = "otel", feature = "telemetry"))]
+    #[cfg(all(feature = "http", feature = "metrics", feature = "otel", feature = "telemetry"))]
     #[doc = include_str!("../../../docs/guide/telemetry.md")]
     mod telemetry {}
     #[cfg(all(feature = "genai", feature = "mcp"))]

@@ -86,6 +86,11 @@ impl StudioReporter {
     pub fn counts(&self) -> ReporterCounts {
         self.0.queue.counts.now()
     }
+
+    /// How many facts wait to be sent. Those of the batch that is under way are not among them.
+    pub fn waiting(&self) -> usize {
+        self.0.queue.length()
+    }
 }
 
 impl TelemetrySink for StudioReporter {

@@ -78,6 +78,10 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn length(&self) -> usize {
+        self.lock().facts.len()
+    }
+
     /// Takes a fact in. The oldest ones make room for it.
     pub(super) fn push(&self, fact: &Fact) {
         let (fact, omitted) = light(fact, self.bounds.content);

@@ -1,7 +1,11 @@
-//! An agent, its reporter, and a receiver on this machine that checks every byte and misbehaves.
+//! An agent, its reporter, and a receiver on this machine that checks every byte and misbehaves; and what is counted.
 
 #[cfg(test)]
 mod collector;
+#[cfg(test)]
+mod counted;
+#[cfg(test)]
+mod dashboard;
 #[cfg(test)]
 mod pressure;
 #[cfg(test)]
