@@ -230,7 +230,8 @@ fn slow_a_lane_finds_its_server_and_the_others_do_not() -> Outcome {
     }
     let memory = "#[test] fn none() { assert!(std::env::var_os(\"KORTYX_TEST_REDIS_URL\").is_none()); }";
     let tests = "#[test] fn runs() {}";
-    let folder = workspace_of(&[("kortyx-memory", memory), ("kortyx-redis", FINDS_REDIS), ("kortyx-tests", tests)])?;
+    let others = [("kortyx-cli", tests), ("kortyx-memory", memory), ("kortyx-tests", tests)];
+    let folder = workspace_of(&[&others[..], &[("kortyx-redis", FINDS_REDIS)]].concat())?;
     let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "redis", "--lane", "memory"]);
     run.env_remove("KORTYX_TEST_REDIS_URL").env("KORTYX_TEST_POSTGRES_URL", "postgres://not-for-this-lane");
 
@@ -238,14 +239,15 @@ fn slow_a_lane_finds_its_server_and_the_others_do_not() -> Outcome {
 
     let text = text(&output);
     assert!(text.contains("redis runs"), "{text}");
-    assert_eq!(text.lines().last(), Some("6 passed, 0 failed, 0 skipped"), "{text}");
+    assert_eq!(text.lines().last(), Some("7 passed, 0 failed, 0 skipped"), "{text}");
     assert!(!left(folder.path())?, "the server's folder is left");
     Ok(())
 }
 
 #[test]
 fn slow_a_lane_without_its_server_fails_and_keeps_no_other_from_running() -> Outcome {
-    let folder = workspace_of(&[("kortyx-memory", SUITE), ("kortyx-redis", SUITE), ("kortyx-tests", SUITE)])?;
+    let packages = ["kortyx-cli", "kortyx-memory", "kortyx-redis", "kortyx-tests"].map(|name| (name, SUITE));
+    let folder = workspace_of(&packages)?;
     let broken = folder.path().join("redis-server");
     fs::write(&broken, "#!/bin/sh\necho the reason; exit 1\n")?;
     fs::set_permissions(&broken, fs::Permissions::from_mode(0o755))?;
@@ -294,14 +296,15 @@ fn slow_a_server_that_dies_under_its_lane_fails_it() -> Outcome {
         let url = std::env::var(\"KORTYX_TEST_REDIS_URL\").unwrap();
         std::process::Command::new(\"redis-cli\").args([\"-u\", &url, \"shutdown\"]).status().unwrap();
     }";
-    let folder = workspace_of(&[("kortyx-redis", kills), ("kortyx-tests", "#[test] fn runs() {}")])?;
+    let runs = "#[test] fn runs() {}";
+    let folder = workspace_of(&[("kortyx-cli", runs), ("kortyx-redis", kills), ("kortyx-tests", runs)])?;
     let mut run = xtask_command(folder.path(), &["test-matrix", "--lane", "redis"]);
 
     let output = run.env_remove("KORTYX_TEST_REDIS_URL").env("TMPDIR", folder.path()).output()?;
 
     let text = text(&output);
     assert!(text.contains("FAIL  redis ended (exit status: 0); the end of its log:"), "{text}");
-    assert_eq!(text.lines().last(), Some("3 passed, 1 failed, 0 skipped"), "{text}");
+    assert_eq!(text.lines().last(), Some("4 passed, 1 failed, 0 skipped"), "{text}");
     assert!(!left(folder.path())?, "the server's folder is left");
     Ok(())
 }
