@@ -16,7 +16,12 @@ use super::{
     transport::{Deliver, Reply, Route},
 };
 
+const BAD_REQUEST: u16 = 400;
 const TOO_LARGE: u16 = 413;
+const UNPROCESSABLE: u16 = 422;
+/// How often a batch that does not fit the receiver's form is halved to find what is wrong: enough for two events among a hundred, and no
+/// storm where nothing fits.
+const SEARCHES: usize = 14;
 
 /// Takes facts from the queue, makes events of them and delivers these, batch by batch.
 pub(super) struct Sender<D> {
@@ -83,23 +88,23 @@ impl<D: Deliver> Sender<D> {
 
     /// Delivers a batch, in as many parts as the receiver wants, or gives it up.
     async fn deliver(&self, batch: Vec<Ready>) {
-        let mut parts = VecDeque::from([batch]);
+        let (mut parts, mut searches) = (VecDeque::from([batch]), SEARCHES);
         while let Some(part) = parts.pop_front() {
-            if let Some((front, back)) = self.deliver_part(part).await {
+            if let Some((front, back)) = self.deliver_part(part, &mut searches).await {
                 parts.push_front(back);
                 parts.push_front(front);
             }
         }
     }
 
-    /// Delivers events; gives them back in two parts when they are too large together.
-    async fn deliver_part(&self, mut left: Vec<Ready>) -> Option<(Vec<Ready>, Vec<Ready>)> {
+    /// Delivers events; gives them back in two parts when they are too large together, or one among them does not fit.
+    async fn deliver_part(&self, mut left: Vec<Ready>, searches: &mut usize) -> Option<(Vec<Ready>, Vec<Ready>)> {
         let mut waits = self.waits();
         while !left.is_empty() {
             let (mut asked, mut reason) = (Duration::ZERO, "it took only a part".to_owned());
             match self.to.post(Route::Events, body(&left)).await {
                 Reply::Taken(answer) => left = self.settle(left, &answer),
-                Reply::Refused(TOO_LARGE) if left.len() > 1 => {
+                Reply::Refused(status) if left.len() > 1 && is_halved(status, searches) => {
                     let back = left.split_off(left.len() / 2);
                     return Some((left, back));
                 }
@@ -164,6 +169,21 @@ impl<D: Deliver> Sender<D> {
         if self.queue.counts.abandoned.add(events) {
             tracing::warn!(why, "telemetry cannot be delivered; events are given up and this is not logged again");
         }
+    }
+}
+
+/// Whether events that are refused together are offered in two halves.
+fn is_halved(status: u16, searches: &mut usize) -> bool {
+    match status {
+        TOO_LARGE => true,
+        BAD_REQUEST | UNPROCESSABLE => match searches.checked_sub(1) {
+            Some(left) => {
+                *searches = left;
+                true
+            }
+            None => false,
+        },
+        _ => false,
     }
 }
 

@@ -180,6 +180,27 @@ async fn a_batch_that_is_too_large_is_sent_in_parts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_event_that_does_not_fit_costs_no_other() {
+    for status in [BAD_REQUEST, UNPROCESSABLE] {
+        let world = world([Reply::Refused(status), Reply::Refused(status)]);
+        world.tell_all(&["a", "b"]);
+        let counts = world.flushed().await;
+        assert_eq!((counts.sent, counts.refused), (1, 1));
+        assert_eq!(world.names(), [vec!["a", "b"], vec!["a"], vec!["b"]]);
+    }
+}
+
+#[test]
+fn the_search_for_events_that_do_not_fit_ends() {
+    let mut searches = 1;
+    let mut halved = |status| is_halved(status, &mut searches);
+    assert!(halved(TOO_LARGE) && halved(BAD_REQUEST));
+    assert!(!halved(BAD_REQUEST) && !halved(UNPROCESSABLE));
+    assert!(halved(TOO_LARGE));
+    assert!(!halved(401));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_that_cannot_be_made_is_counted_and_holds_nothing_up() {
     let world = world([]);
     world.queue.push(&fact("a", None));
