@@ -1,11 +1,13 @@
 //! The command line.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use kortyx_protocol::{CheckpointId, RequestId, RunId, SessionId};
 use kortyx_store::{Retention, RunStatus, Scalar, Scope};
+
+use crate::error::{CliError, Exit};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the store cannot be used; 2 the command line is not understood; 3 there is no such thing; 4 refused, nothing \
@@ -356,6 +358,23 @@ pub(crate) enum Form {
     Dot,
     /// For Mermaid
     Mermaid,
+}
+
+/// Says what clap found: help, or what is wrong with the command line, as one line of JSON where the line asks for JSON.
+pub(crate) fn tell(error: &clap::Error, line: impl IntoIterator<Item = OsString>) -> Exit {
+    if !error.use_stderr() {
+        drop(error.print());
+        return Exit::Done;
+    }
+    let mut words = line.into_iter().take_while(|word| word != "--");
+    if words.any(|word| word == "--json") {
+        let text = error.render().to_string();
+        let text = text.trim();
+        CliError::Usage(text.strip_prefix("error: ").unwrap_or(text).to_owned()).tell(true);
+    } else {
+        drop(error.print());
+    }
+    Exit::Usage
 }
 
 fn run_status(name: &str) -> Result<RunStatus, String> {

@@ -7,7 +7,10 @@ use kortyx_protocol::Issue;
 use kortyx_store::StoreError;
 use serde::Serialize;
 
-use crate::{report::VERSION, show::paint};
+use crate::{
+    report::{self, VERSION, complain},
+    show::paint,
+};
 
 /// What the program ends with. Listed in the README and in `kortyx --help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,13 +114,12 @@ impl CliError {
         if json {
             let error = ToldError { code: self.code(), message: self.chain(), issues };
             let told = Told { v: VERSION, kind: "error", error };
-            anstream::eprintln!("{}", serde_json::to_string(&told).unwrap_or_default());
-            return;
+            return complain(&report::line(&told).unwrap_or_default());
         }
-        anstream::eprintln!("{}: {}", paint::bad("error"), paint::clean(&self.chain()));
+        complain(&format!("{}: {}", paint::bad("error"), paint::clean(&self.chain())));
         for issue in issues {
             let path = if issue.path.is_empty() { "the answer" } else { &issue.path };
-            anstream::eprintln!("  {}: {}", paint::clean(path), paint::clean(&issue.message));
+            complain(&format!("  {}: {}", paint::clean(path), paint::clean(&issue.message)));
         }
     }
 

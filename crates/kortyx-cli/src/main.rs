@@ -16,13 +16,16 @@ use clap::Parser as _;
 use crate::{arguments::Arguments, error::Exit};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return arguments::tell(&error, std::env::args_os()).into(),
+    };
     arguments.options.color.choice().write_global();
     let json = arguments.options.json;
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            anstream::eprintln!("error: the program cannot start: {error}");
+            report::complain(&format!("error: the program cannot start: {error}"));
             return Exit::Failed.into();
         }
     };

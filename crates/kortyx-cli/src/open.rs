@@ -83,6 +83,11 @@ fn named(address: &str) -> Result<Named, CliError> {
     let variable = match address.split_once("://").map(|(scheme, _)| scheme) {
         Some("postgres" | "postgresql") => POSTGRES,
         Some(scheme) if scheme.starts_with("redis") || scheme.starts_with("valkey") => REDIS,
+        None if is_meant_for_a_server(address) => {
+            let message =
+                "`--store` reads like the address of a server without `://`: use postgres://, redis:// or sqlite:PATH";
+            return Err(CliError::Usage(message.to_owned()));
+        }
         Some("sqlite") | None => SQLITE,
         Some(scheme) => {
             let message = format!(
@@ -93,6 +98,14 @@ fn named(address: &str) -> Result<Named, CliError> {
         }
     };
     Ok(Named { variable, value: address.into() })
+}
+
+/// Whether an address without `://` is no path. It may hold a password, and a path is shown.
+fn is_meant_for_a_server(address: &str) -> bool {
+    let is_named = address.starts_with("sqlite:");
+    !is_named
+        && (address.contains("password=")
+            || ["postgres", "redis", "valkey"].iter().any(|kind| address.starts_with(kind) && address.contains('@')))
 }
 
 fn of_environment(lookup: impl Fn(&str) -> Option<OsString>) -> Result<Named, CliError> {
@@ -148,6 +161,10 @@ mod tests {
         }
         let refused = variable("mysql://u:hunter2@h/db").unwrap_err();
         assert!(refused.contains("`mysql://`") && !refused.contains("hunter2"), "{refused}");
+        for address in ["host=db user=app password=hunter2", "postgres:app:hunter2@h/db", "redis:/:hunter2@h"] {
+            let refused = variable(address).unwrap_err();
+            assert!(refused.contains("server") && !refused.contains("hunter2"), "{refused}");
+        }
     }
 
     #[test]

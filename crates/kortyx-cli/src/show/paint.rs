@@ -61,12 +61,14 @@ pub(crate) fn status(name: &str) -> Painted<'_> {
     Painted(style, name.into())
 }
 
+/// Whether a character would move the cursor, change colours or turn the direction of writing.
+pub(crate) fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
 /// A text of others, with every character escaped that would move the cursor, change colours or turn the direction of writing.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    let is_unsafe = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
     if !text.contains(is_unsafe) {
         return text.into();
     }

@@ -79,6 +79,27 @@ async fn every_kind_of_failure_has_its_exit_code() {
 }
 
 #[tokio::test]
+async fn a_program_can_read_what_is_wrong_with_its_command_line() {
+    for wrong in
+        [&["--json", "runs", "shw"][..], &["runs", "list", "--limit", "0", "--json"], &["runs", "show", "--json"]]
+    {
+        let said = kortyx(&wrong.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).await;
+        let error: Value = serde_json::from_str(&said.err).unwrap();
+        assert_eq!((said.code, &error["error"]["code"]), (2, &"USAGE".into()), "{wrong:?}");
+        assert_eq!((said.err.lines().count(), said.out.as_str()), (1, ""), "{said:?}");
+    }
+}
+
+#[test]
+fn an_error_that_nobody_reads_ends_with_its_exit_code() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kortyx"));
+    let status = command.args(["--store", "mysql://host", "runs", "list"]).stderr(writer).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
+#[tokio::test]
 async fn a_password_is_shown_nowhere() {
     // None of them can be used, so the address is what the errors are about.
     for address in ["postgres://app:hunter2@host:port/db", "redis://app:hunter2@:1", "mysql://app:hunter2@host"] {
