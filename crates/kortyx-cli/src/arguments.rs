@@ -9,6 +9,9 @@ use kortyx_store::{Retention, RunStatus, Scalar, Scope};
 
 use crate::error::{CliError, Exit};
 
+/// The shortest wait between two looks of a watch.
+const SHORTEST: Duration = Duration::from_millis(10);
+
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 the store cannot be used; 2 the command line is not understood; 3 there is no such thing; 4 refused, nothing \
 changed; 5 it would write and --write is missing; 6 `store check` found something broken.
@@ -40,7 +43,7 @@ pub(crate) struct Options {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Look again and again, every 2 seconds unless a time is given, until Ctrl-C
-    #[arg(long, global = true, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = humantime::parse_duration)]
+    #[arg(long, global = true, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "2s", value_parser = interval)]
     pub(crate) watch: Option<Duration>,
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Color::Auto)]
@@ -375,6 +378,16 @@ pub(crate) fn tell(error: &clap::Error, line: impl IntoIterator<Item = OsString>
         drop(error.print());
     }
     Exit::Usage
+}
+
+/// How long a watch waits between two looks. Without a wait it would do nothing but look.
+fn interval(text: &str) -> Result<Duration, String> {
+    let every = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if every < SHORTEST {
+        Err(format!("a watch waits {} or more", humantime::format_duration(SHORTEST)))
+    } else {
+        Ok(every)
+    }
 }
 
 fn run_status(name: &str) -> Result<RunStatus, String> {

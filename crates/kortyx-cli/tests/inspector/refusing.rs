@@ -81,7 +81,7 @@ async fn every_kind_of_failure_has_its_exit_code() {
 #[tokio::test]
 async fn a_program_can_read_what_is_wrong_with_its_command_line() {
     for wrong in
-        [&["--json", "runs", "shw"][..], &["runs", "list", "--limit", "0", "--json"], &["runs", "show", "--json"]]
+        [&["--json", "runs", "shw"][..], &["runs", "list", "--watch=0s", "--json"], &["runs", "show", "--json"]]
     {
         let said = kortyx(&wrong.iter().map(|&word| word.to_owned()).collect::<Vec<_>>()).await;
         let error: Value = serde_json::from_str(&said.err).unwrap();
