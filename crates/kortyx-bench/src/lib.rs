@@ -11,6 +11,7 @@ mod number;
 mod options;
 mod pace;
 mod process;
+mod reported;
 mod row;
 mod served;
 mod sqlite;

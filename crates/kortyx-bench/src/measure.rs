@@ -6,6 +6,7 @@ use crate::{
     error::Error,
     listing, memory,
     options::{Options, StoreKind},
+    reported,
     row::Row,
     served::{Server, postgres, redis},
     sqlite,
@@ -28,12 +29,16 @@ pub(crate) enum Measure {
     MemoryReasonAllocations,
     /// Pages of few and of many questions.
     MemoryListing,
+    /// One run after the other, with a reporter against none.
+    MemoryTelemetry,
     /// Many runs at once, against a raw group commit.
     SqliteMany,
     /// One run alone, against raw transactions.
     SqliteOne,
     /// Pages of few and of many questions.
     SqliteListing,
+    /// Many runs at once, with a reporter against none.
+    SqliteTelemetry,
     /// Round trips.
     RedisTrips,
     /// Round trips, on a Cluster.
@@ -56,7 +61,7 @@ pub(crate) enum Measure {
 
 impl Measure {
     /// All, in the order of the table.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::MemoryCycles,
         Self::MemoryAllocations,
         Self::MemoryPaused,
@@ -64,9 +69,11 @@ impl Measure {
         Self::MemoryReason,
         Self::MemoryReasonAllocations,
         Self::MemoryListing,
+        Self::MemoryTelemetry,
         Self::SqliteMany,
         Self::SqliteOne,
         Self::SqliteListing,
+        Self::SqliteTelemetry,
         Self::RedisTrips,
         Self::RedisClusterTrips,
         Self::RedisMany,
@@ -88,9 +95,11 @@ impl Measure {
             Self::MemoryReason => "memory-reason-time",
             Self::MemoryReasonAllocations => "memory-reason-allocations",
             Self::MemoryListing => "memory-listing",
+            Self::MemoryTelemetry => "memory-telemetry",
             Self::SqliteMany => "sqlite-many",
             Self::SqliteOne => "sqlite-one",
             Self::SqliteListing => "sqlite-listing",
+            Self::SqliteTelemetry => "sqlite-telemetry",
             Self::RedisTrips => "redis-trips",
             Self::RedisClusterTrips => "redis-cluster-trips",
             Self::RedisMany => "redis-many",
@@ -146,9 +155,11 @@ impl Measure {
             Self::MemoryReason => on_one_core()?.block_on(memory::reason(options)),
             Self::MemoryReasonAllocations => on_one_core()?.block_on(memory::reason_allocations(options)),
             Self::MemoryListing => on_one_core()?.block_on(listing::memory(options)),
+            Self::MemoryTelemetry => on_one_core()?.block_on(reported::memory(options)),
             Self::SqliteMany => on_all_cores()?.block_on(sqlite::many(options)),
             Self::SqliteOne => on_all_cores()?.block_on(sqlite::one(options)),
             Self::SqliteListing => on_one_core()?.block_on(listing::sqlite(options)),
+            Self::SqliteTelemetry => on_all_cores()?.block_on(reported::sqlite(options)),
             Self::RedisTrips => on_all_cores()?.block_on(redis::trips(options)),
             Self::RedisClusterTrips => on_all_cores()?.block_on(redis::cluster_trips(options)),
             Self::RedisMany => on_all_cores()?.block_on(redis::many(options)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kortyx_contracts::Choice;
-use kortyx_orchestrator::{Agent, ExecuteOptions};
+use kortyx_orchestrator::{Agent, ExecuteOptions, TelemetrySink};
 use kortyx_protocol::{ExecutionResult, ResumeHandle, ResumeResponse};
 use kortyx_runtime::{NodeContext, NodeOutput, NodeResult, Workflow};
 use kortyx_store::Store;
@@ -61,6 +61,13 @@ impl Workload {
     /// The same, and the node puts the state into the run's data, which is stored at its end and returned.
     pub(crate) async fn returning_over(store: Arc<dyn Store>) -> Result<Self, Error> {
         Self::of(Workflow::builder("review").node("approve", approve_and_return).build()?, store, Size::Small).await
+    }
+
+    /// The same, and this sink is told what happens.
+    pub(crate) async fn telling(store: Arc<dyn Store>, sink: impl TelemetrySink) -> Result<Self, Error> {
+        let workflow = workflow()?;
+        let agent = Agent::builder().workflow(&workflow).shared_store(store).telemetry(sink).without_worker();
+        Ok(Self { agent: agent.build().await?, workflow, state: state() })
     }
 
     async fn of(workflow: Workflow, store: Arc<dyn Store>, size: Size) -> Result<Self, Error> {
