@@ -18,11 +18,7 @@ pub(super) enum After {
 
 pub(super) async fn stopped(live: &Live, pin: &WorkflowPin, stop: Stop) -> (Stand, After) {
     let (state, after) = match stop {
-        Stop::LeaseLost => {
-            let fence = live.fence();
-            live.tell_fact(|about| Fact::LeaseLost { about, fence });
-            (State::Elsewhere, After::Nothing)
-        }
+        Stop::LeaseLost => lease_lost(live),
         Stop::HandOver => (State::Elsewhere, After::Release),
         Stop::Killed => (State::Interrupted(OrchestratorError::ShuttingDown), After::Release),
         Stop::Foreign(failure) => (State::SetAside(failure), After::Release),
@@ -48,9 +44,16 @@ async fn set_aside(live: &Live, pin: &WorkflowPin, failure: Failure) -> (State, 
             live.tell_fact(|about| Fact::RunParked { about, code: failure.code });
             (State::SetAside(failure), After::Nothing)
         }
-        Err(error) if error.kind() == StoreErrorKind::LeaseLost => (State::Elsewhere, After::Nothing),
+        Err(error) if error.kind() == StoreErrorKind::LeaseLost => lease_lost(live),
         Err(error) => (State::Interrupted(error.into()), After::ReleaseLater),
     }
+}
+
+/// Another driver has the run.
+fn lease_lost(live: &Live) -> (State, After) {
+    let fence = live.fence();
+    live.tell_fact(|about| Fact::LeaseLost { about, fence });
+    (State::Elsewhere, After::Nothing)
 }
 
 impl After {

@@ -231,6 +231,34 @@ async fn b162_a_changed_definition_sets_the_run_aside_and_keeps_the_answer() {
     assert_eq!(data(result), json!({"name": "Ann"}));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_run_that_another_driver_has_by_then_is_not_set_aside() {
+    let world = World::new();
+    let first = world.agent(&version("1")).await;
+    let asked = handle(&ask(&first, &version("1")).await, "name");
+    let node = |_: NodeContext| async move { Ok(NodeOutput::new()) };
+    let changed = Workflow::builder("greet").node("other", node).build().unwrap();
+    let store = Faulty::over(world.store.clone());
+    let second = world.builder().shared_store(store.clone()).workflow(&changed).build().await.unwrap();
+    let parking = store.hold(Op::Park, When::Before);
+    let resumed = tokio::spawn({
+        let (second, asked) = (second.clone(), asked.clone());
+        async move { second.resume(&asked, ResumeResponse::text("Ann")).await }
+    });
+    while store.calls(Op::Park) == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    world.clock.advance(Duration::from_secs(31));
+    assert_eq!(first.worker().pass().await.unwrap().recovered, 1);
+    settle(&first).await;
+    world.facts.take();
+
+    parking.open();
+
+    assert_eq!(data(resumed.await.unwrap().unwrap()), json!({"name": "Ann"}));
+    assert_eq!(world.facts.take(), ["LeaseLost"]);
+}
+
 #[tokio::test]
 async fn code_that_takes_another_way_sets_the_run_aside_once() {
     let world = World::new();

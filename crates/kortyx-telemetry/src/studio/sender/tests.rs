@@ -125,6 +125,18 @@ async fn events_are_sent_in_the_order_in_which_they_were_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lone_event_waits_for_others_a_moment_and_is_sent_without_them() {
+    let world = world([]);
+    for name in ["a", "b"] {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        world.tell(name);
+        assert!(!world.names().contains(&vec![name.to_owned()]));
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert_eq!(world.names().last(), Some(&vec![name.to_owned()]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_is_tried_again_with_the_same_ids_before_the_next() {
     let world = world([later(0), later(0)]);
     world.tell_all(&["a", "b", "c"]);
